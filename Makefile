@@ -67,7 +67,7 @@ unexport PYTHONDONTWRITEBYTECODE
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run run-postgres demo ironic gated-ironic test quick thorough e2e osc-placement nova browser screenshots generators alerts proxies baremetal gate reporters metal3 orchestrators oldest-python installations docs compare audit environments check bench bench-nova bench-dashboard soak mutate \
+.PHONY: help run run-postgres demo ironic gated-ironic test quick thorough e2e osc-placement nova browser screenshots generators alerts proxies baremetal gate reporters metal3 orchestrators oldest-python installations docs compare audit environments check budgets bench bench-nova bench-dashboard soak mutate \
 	conformance conformance-sqlite conformance-agents conformance-postgresql client format zipapp distributions lock openapi clean
 .DELETE_ON_ERROR:
 
@@ -163,12 +163,17 @@ docs: $(VENV)/dev.stamp $(SITE_VENV)/stamp ## Build the site of the documentatio
 	SPHINX=$(abspath $(SITE_VENV)/bin/sphinx-build) BUILT=$(abspath $(SITE)/html) $(PYTEST) -q -n 0 tests/site $(ARGS)
 	@echo "docs: open $(SITE)/html/index.html"
 
-check: $(VENV)/dev.stamp ## Check style, types, imports and the structure of the code
+check: $(VENV)/dev.stamp ## Check style, types, imports, the structure of the code, and what operations cost
 	$(BIN)/ruff format --check $(SOURCES)
 	$(BIN)/ruff check $(SOURCES)
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 	$(PYTEST) -q tests/floorplan tests/docs
+	$(BIN)/python -m tests.budgets
+
+# How many functions an operation calls does not depend on the load of the machine.
+budgets: $(VENV)/dev.stamp ## Count what one operation costs, and lower its budgets (ARGS="--raise")
+	$(BIN)/python -m tests.budgets --write $(ARGS)
 
 # Both engines, and SQLite with an agent for each provider, two at a time; make prints the output of each when it has ended.
 conformance: $(VENV)/dev.stamp $(CONFORMANCE_VENV)/stamp ## Run the functional suite of OpenStack Placement against Moorage, on both engines
@@ -198,11 +203,13 @@ compare: $(VENV)/dev.stamp $(CONFORMANCE_VENV)/stamp ## Send the same random req
 
 client: $(CLIENT_VENV)/stamp ## Build the virtual environment of the openstack client, with the plugins for Placement and Ironic
 
-bench: $(VENV)/dev.stamp ## Compare the speed with OpenStack Placement, 30 minutes (ARGS="--quick": 3; ARGS="--help")
+# It ends with the ratios to earlier versions of Moorage, see `bench/baselines.toml`.
+bench: $(VENV)/dev.stamp ## Compare the speed with OpenStack Placement and with earlier versions, 45 minutes (ARGS="--quick": 6; ARGS="--help")
 	@$(MAKE) --no-print-directory $(ORIGINAL_VENV)/stamp || \
 		echo "bench: continues without the original (uwsgi needs a C compiler and Python's headers)" >&2
 	$(BIN)/python -m bench --original $(ORIGINAL_VENV) $(ARGS)
 	$(if $(findstring --help,$(ARGS)),,$(BIN)/python -m bench.ironic.gate)
+	$(if $(findstring --help,$(ARGS)),,$(BIN)/python -m bench.versus --original $(ORIGINAL_VENV) $(filter --quick --tiny --write-docs,$(ARGS)))
 
 bench-nova: $(VENV)/dev.stamp $(NOVA_VENV)/stamp $(ORIGINAL_VENV)/stamp ## Let nova's own code refresh 500 nodes, compare with OpenStack Placement (5 minutes)
 	$(BIN)/python -m bench.reporters.nova --nova $(NOVA_VENV)/bin/python --original $(ORIGINAL_VENV) $(ARGS)
@@ -244,7 +251,7 @@ openapi: $(VENV)/run.stamp ## Update docs/reference/openapi.json, the OpenAPI de
 
 clean: ## Remove virtual environments and caches, but no database
 	rm -rf .venv .venv-* .node-generators .node-browser .promtool .kubectl .nginx .chromium .oldest-python .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
-	rm -rf build dist src/*.egg-info bench/results
+	rm -rf build dist src/*.egg-info bench/results .baselines
 	find src tests bench demo -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/run.stamp: requirements.lock pyproject.toml scripts/environment

@@ -29,7 +29,7 @@ CHANGING = 4
 async def measure(bench: Bench, size: int) -> None:
     """Measure all lines with `size` agents; the original has no agents."""
     await _create(bench, size)
-    for what, make in (("register", _registers), ("report", _reports)):
+    for what, make in (("register", registers), ("report", reports)):
         _, outcome = await bench.line(
             f"{what}, all agents at once",
             make(size),
@@ -41,7 +41,7 @@ async def measure(bench: Bench, size: int) -> None:
         )
         require_success(outcome)
     for connections in bench.options.connections:
-        await bench.line("sign of life", _beats(size), connections)
+        await bench.line("sign of life", beats(size), connections)
     await bench.line("claims on pages", _claims(bench, range(size)), CLAIMING)
     await _claims_while_offers_change(bench, size)
     await _claims_while_agents_boot(bench, size)
@@ -60,14 +60,20 @@ def _sent(number: int, method: str, what: str, **content: object) -> bytes:
 
 
 async def _create(bench: Bench, size: int) -> None:
-    desired = json.dumps({"desired": {PAGES: {"amount": THERE}}}).encode()
-    group = request("PUT", f"/v1/groups/{GROUP}", desired)
-    agents = (_sent(number, "PUT", "", group=GROUP) for number in range(size))
+    group, *agents = creations(size)
     require_success(await bench.drive(iter([group]), 1))
-    require_success(await bench.drive(agents, CROWD))
+    require_success(await bench.drive(iter(agents), CROWD))
 
 
-def _registers(size: int, boot: str = "boot-1") -> Iterator[bytes]:
+def creations(size: int) -> Iterator[bytes]:
+    """Create the group of the agents, then each of them."""
+    desired = json.dumps({"desired": {PAGES: {"amount": THERE}}}).encode()
+    yield request("PUT", f"/v1/groups/{GROUP}", desired)
+    for number in range(size):
+        yield _sent(number, "PUT", "", group=GROUP)
+
+
+def registers(size: int, boot: str = "boot-1") -> Iterator[bytes]:
     """Register each machine once."""
     for number in range(size):
         part = {
@@ -79,7 +85,7 @@ def _registers(size: int, boot: str = "boot-1") -> Iterator[bytes]:
         yield _sent(number, "POST", "/register", boot_id=boot, facts=facts, parts=[part])
 
 
-def _reports(size: int, generation: int = 1, missing: int = 0) -> Iterator[bytes]:
+def reports(size: int, generation: int = 1, missing: int = 0) -> Iterator[bytes]:
     """Report each machine once; `missing` of its pages are not there."""
     for number in range(size):
         yield _sent(
@@ -94,13 +100,14 @@ def _reports(size: int, generation: int = 1, missing: int = 0) -> Iterator[bytes
         )
 
 
-def _beats(size: int) -> Iterator[bytes]:
+def beats(size: int) -> Iterator[bytes]:
     """Return signs of life of one machine after another, without end."""
-    beats = [
-        _sent(number, "POST", "/alive", boot_id="boot-1", report_generation=1)
-        for number in range(size)
-    ]
-    return itertools.cycle(beats)
+    return itertools.cycle(
+        [
+            _sent(number, "POST", "/alive", boot_id="boot-1", report_generation=1)
+            for number in range(size)
+        ]
+    )
 
 
 def _claims(bench: Bench, numbers: range) -> Iterator[bytes]:
@@ -113,14 +120,14 @@ async def _claims_while_offers_change(bench: Bench, size: int) -> None:
     """Measure claims while machines report in turn that one page more or less is there."""
     changing = True
 
-    def reports() -> Iterator[Work]:
+    def changes() -> Iterator[Work]:
         for generation in itertools.count(2):
-            for report in _reports(size, generation, generation % 2):
+            for report in reports(size, generation, generation % 2):
                 if not changing:
                     return
                 yield report
 
-    reporting = asyncio.create_task(bench.drive(reports(), CHANGING))
+    reporting = asyncio.create_task(bench.drive(changes(), CHANGING))
     try:
         await bench.line(
             "mixed: claims and changing offers",
@@ -138,7 +145,7 @@ async def _claims_while_offers_change(bench: Bench, size: int) -> None:
 async def _claims_while_agents_boot(bench: Bench, size: int) -> None:
     """Measure claims on one half of the machines while all of the other half boot."""
     half = size // 2
-    booting = asyncio.create_task(bench.drive(_registers(half, "boot-2"), CROWD))
+    booting = asyncio.create_task(bench.drive(registers(half, "boot-2"), CROWD))
 
     def claims() -> Iterator[Work]:
         for number, one in enumerate(_claims(bench, range(half, size))):

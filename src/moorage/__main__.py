@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import sys
 
+from moorage import starting
 from moorage.extras import server_lack
 
 
 def main() -> None:
     """Run the command line and exit the process."""
+    starting.begin()
     lack = server_lack()
     if lack is None:
         from moorage.cli.main import main as all_commands

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from moorage.cli.support.environment import KNOWN, misspelt
+from moorage.cli.support.environment import known_variables, misspelt
 from moorage.client.run import labels
 from moorage.client.run.parse import (
     REQUIRE_VARIABLE,
@@ -17,6 +17,8 @@ from moorage.client.run.variables import READ, nearly
 from moorage.config import FIELDS
 from tests.cli.command import moorage, refusal
 from tests.client.single import finished
+
+KNOWN = known_variables()
 
 ROOT = Path(__file__).resolve().parents[2]
 SEARCHED = ("src", "tests", "bench", "scripts")

@@ -34,7 +34,10 @@ print(sorted({next(watch).kind for _ in range(4)} & {"pool", "lease"}))
 """
 OLD = "import sys, types, dataclasses, typing; sys.version_info = (3, 9, 0, 'final', 0)\n"
 """Makes the modules that are imported next behave as on the oldest Python."""
-WITHOUT_EXTRAS = ("__init__.py", "__main__.py", "extras.py", "cli/names.py", "client/", "wire/")
+WITHOUT_EXTRAS = (
+    *("__init__.py", "__main__.py", "extras.py", "starting.py", "cli/names.py"),
+    *("client/", "wire/"),
+)
 """What runs on the oldest Python, below `moorage/`."""
 
 

@@ -63,7 +63,7 @@ def test_spare_turns_wait_while_changes_are_written() -> None:
     async def scenario() -> None:
         turns = FairTurns()
         loop = asyncio.get_running_loop()
-        with turns.urgent():
+        with turns.urgent:
             began = loop.time()
             waits = [asyncio.ensure_future(turns.spared()) for _ in range(3)]
             await asyncio.wait_for(turns.taken(), 5)

@@ -18,8 +18,8 @@ from moorage.core.ledger.search.steps import Steps
 from moorage.core.service_time import Moment, When
 from moorage.service import searches as module
 from moorage.service.fair_turns import FairTurns
+from moorage.service.feed.catalog_index import CatalogIndex
 from moorage.service.feed.followers import RoomFollowers
-from moorage.service.feed.index import Index
 from moorage.service.feed.peer_changes import PeerChanges
 from moorage.service.searches import ClientGoneError, Searches
 from moorage.store.open import open_engine
@@ -169,7 +169,7 @@ HOSTS = 600
 
 
 @asynccontextmanager
-async def reshaped(folder: Path) -> AsyncIterator[tuple[Index, FairTurns, Changes]]:
+async def reshaped(folder: Path) -> AsyncIterator[tuple[CatalogIndex, FairTurns, Changes]]:
     """Provide an index of hosts with a NIC each, and a batch that moves all NICs to children."""
     now = Instant(0)
 
@@ -181,7 +181,7 @@ async def reshaped(folder: Path) -> AsyncIterator[tuple[Index, FairTurns, Change
     engine = open_engine(f"sqlite:///{folder / 'ledger.sqlite'}")
     when = When(Moment(now, now), now)
     feed = PeerChanges(engine, RoomFollowers(), lambda _: when)
-    index = Index(engine, feed, frozenset({"NIC"}), frozenset(), turns)
+    index = CatalogIndex(engine, feed, frozenset({"NIC"}), frozenset(), turns)
     await index.load()
     before, after = Changes(), Changes()
     for host in [f"host{number}" for number in range(HOSTS)]:

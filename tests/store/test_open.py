@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from moorage.store.addresses import sqlite_path
 from moorage.store.api import Engine, Fatal, Locked, StoreError, Unavailable, Unusable
-from moorage.store.open import open_engine, sqlite_path
+from moorage.store.open import open_engine
 from tests.store.build import facts_of, index_load, provider_id, provider_new, run
 
 OWNER = """

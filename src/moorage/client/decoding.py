@@ -7,13 +7,15 @@ import types
 from dataclasses import fields, is_dataclass
 from datetime import datetime
 from functools import cache
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from moorage.client.old_hints import old_hints
 from moorage.client.run.clock import instant_of
 from moorage.client.run.printing import misfit_text
 from moorage.client.transport import MoorageError
-from moorage.wire.changes import VALUES, Change
+
+if TYPE_CHECKING:
+    from moorage.wire.changes import Change
 
 T = TypeVar("T")
 
@@ -54,6 +56,8 @@ def decode_exactly(kind: type[T], value: Any) -> T:
 
 def change_decode(value: Any) -> Change:
     """Convert a change, with its value as the dataclass of its kind. Raises UndecodableError."""
+    from moorage.wire.changes import VALUES, Change  # deferred: only those who watch need them
+
     change = decode(Change, value)
     kind = VALUES.get(change.kind)
     if change.value is None or kind is None:

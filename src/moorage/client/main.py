@@ -10,14 +10,12 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from moorage import __version__
+from moorage import __version__, starting
 from moorage.client.commands import COMMANDS, EXAMPLES, GROUPS
 from moorage.client.run.exit_codes import RUN_FAILED
 from moorage.client.run.options import Option
 from moorage.client.run.parse import UsageError, order_of
 from moorage.client.run.progress import Progress
-from moorage.client.run.run import run
-from moorage.client.run.shell import client_text, trap_text
 from moorage.client.run.variables import nearly
 
 USAGE = 2
@@ -36,14 +34,14 @@ def main(arguments: Sequence[str], us: Sequence[str], rest: str | None = None) -
     for line in nearly(os.environ):
         Progress().say(line)
     try:
-        given = vars(_parser(rest).parse_args(words))
+        given = vars(_parser(words, rest).parse_args(words))
     except UsageError as error:
         code = RUN_FAILED if words[:1] == ["run"] else USAGE
         Progress().fail(code, str(error), "usage", "--json" in words)
         return code
     name = given.pop("name", None)
     if name is None:
-        _parser(rest).print_help()
+        _parser([], rest).print_help()
         return USAGE
     return carry_out(name, given, command, us)
 
@@ -52,15 +50,24 @@ def carry_out(
     name: str, words: Mapping[str, Any], command: Sequence[str], us: Sequence[str]
 ) -> int:
     """Execute one of `commands.COMMANDS`; return the exit code."""
+    starting.end()
     notices = Progress()
     try:
         if name == "run":
+            from moorage.client.run.run import run  # deferred: all that runs a command
+
             return run(order_of(words, tuple(command)), notices)
         if name == "version":
             sys.stdout.write(_version_text(words["json"]))
         elif name == "client.sh":
+            from moorage.client.run.shell import (
+                client_text,  # deferred: jobs need no code of a shell
+            )
+
             sys.stdout.write(client_text())
         elif name == "trap":
+            from moorage.client.run.shell import trap_text  # deferred: as above
+
             if not words["handle"]:
                 raise UsageError("no handle: set the file of the leases with --handle")
             sys.stdout.write(trap_text(us, words["handle"], words["signal"] or ["EXIT"]))
@@ -118,7 +125,8 @@ def _version_text(as_json: bool) -> str:
     return json.dumps({"moorage": __version__, "python": sys.version.split()[0]}) + "\n"
 
 
-def _parser(rest: str | None = None) -> argparse.ArgumentParser:
+def _parser(words: Sequence[str], rest: str | None = None) -> argparse.ArgumentParser:
+    """Return what parses these words: of other commands than theirs it knows the names only."""
     parser = _Parser(
         prog=PROGRAM,
         description="Run commands with leases of a Moorage server; report what a machine has.",
@@ -144,7 +152,8 @@ def _parser(rest: str | None = None) -> argparse.ArgumentParser:
             allow_abbrev=False,
         )
         command.set_defaults(name=name)
-        for option in options:
+        parts = name.split()
+        for option in options if [*words[: len(parts)]] == parts else ():
             _add(command, option)
         if name == "run":
             command.usage = "moorage run --pool POOL[=UNITS] [OPTIONS] -- COMMAND [ARGUMENTS]"

@@ -5,20 +5,20 @@ Part of the single file that runs on Python 3.9, see `run/`.
 
 from __future__ import annotations
 
-import http.client
 import json
 import os
 import re
-import ssl
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
-from email.utils import parsedate_to_datetime
-from typing import Any, Union
+from typing import TYPE_CHECKING, Any, Union
 from urllib.parse import SplitResult, urlsplit
 
 from moorage.client.proxies import PROXY_PASSWORD, bracketed, proxy_for
-from moorage.client.tls import PinnedConnection, tls_context
 from moorage.client.tokens import FileValue
+
+if TYPE_CHECKING:
+    import http.client
+    import ssl
 
 Token = Union[str, FileValue[str], None]
 """A token, or the file that has it; None: none is sent."""
@@ -141,7 +141,7 @@ class Transport:
         """The time of the newest answer by the server's clock, to the second; None: unknown."""
         self.pages: str | None = None
         """The address of the server's pages for people, by its newest answer; None: it has none."""
-        self._tls = tls_context(certificate) if parts.scheme == "https" else None
+        self._tls = _tls(certificate) if parts.scheme == "https" else None
         variables = os.environ if environ is None else environ
         self._proxy = proxy_for(parts.scheme, self._host, variables)
 
@@ -189,6 +189,8 @@ class Transport:
             UnreachableError: there was no answer, or the connection was lost.
             RefusedError: the status is not 2xx.
         """
+        import http.client  # deferred: see `_connection`
+
         sent = self._headers(accept)
         connection = self._connection()
         try:
@@ -277,6 +279,8 @@ class Transport:
         seconds_max: float | None = None,
     ) -> tuple[int, bytes, str | None]:
         """Return status, body and `Retry-After` of the answer."""
+        import http.client  # deferred: see `_connection`
+
         connection = self._connection(seconds_max)
         try:
             sent = {**headers, **self._for_proxy()}
@@ -293,6 +297,9 @@ class Transport:
             connection.close()
 
     def _connection(self, seconds_max: float | None = None) -> http.client.HTTPConnection:
+        # deferred: a fifth of the start of a command that sends nothing, such as one with --help
+        import http.client
+
         timeout = self._seconds_max if seconds_max is None else seconds_max
         proxy = self._proxy
         host, port = (self._host, self._port) if proxy is None else (proxy.host, proxy.port)
@@ -302,6 +309,8 @@ class Transport:
         if self._certificate is None:
             connection = http.client.HTTPSConnection(host, port, timeout=timeout, context=self._tls)
         else:
+            from moorage.client.tls import PinnedConnection
+
             try:
                 connection = PinnedConnection(host, port, timeout, self._certificate)
             except (OSError, ValueError) as error:
@@ -309,6 +318,13 @@ class Transport:
         if proxy is not None:
             connection.set_tunnel(self._host, self._port, proxy.headers)
         return connection
+
+
+def _tls(certificate: str | None) -> ssl.SSLContext:
+    """Return how to speak TLS, see `tls_context`. Raises OSError, ValueError."""
+    from moorage.client.tls import tls_context  # deferred: most commands reach a local server
+
+    return tls_context(certificate)
 
 
 def token_of(text: str, source: str) -> str:
@@ -374,6 +390,8 @@ def _whole(response: http.client.HTTPResponse, most: int) -> bytes:
     `HTTPResponse` does not detect this: it takes an incomplete head for one without a length, and
     returns an incomplete body if the number of bytes to read is given.
     """
+    import http.client  # deferred: see `Transport._connection`
+
     length = response.length
     raw = response.read(most + 1 if length is None else min(length, most))
     headless = length is None and not response.chunked and not raw
@@ -384,6 +402,8 @@ def _whole(response: http.client.HTTPResponse, most: int) -> bytes:
 
 def _time(date: str | None) -> datetime | None:
     """Return the time in a `Date` header; None: there is none, or it cannot be read."""
+    from email.utils import parsedate_to_datetime  # deferred: imported with http.client
+
     try:
         found = None if date is None else parsedate_to_datetime(date)
     except (TypeError, ValueError):
@@ -410,6 +430,8 @@ def _decoded(status: int, raw: bytes, retry_after: str | None = None) -> Any:
 
 def _reason(error: Exception) -> str:
     """Return what is wrong, without the number of an OSError, and without OpenSSL's names."""
+    import ssl  # deferred: imported with http.client
+
     if isinstance(error, ssl.SSLCertVerificationError):
         said = getattr(error, "verify_message", "") or str(error)
         return f"its certificate is not trusted: {said}"

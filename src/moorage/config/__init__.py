@@ -9,9 +9,8 @@ other. `addresses.py` parses hosts and networks in settings, `prefixes.py` prefi
 
 import os
 import re
-import tomllib
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, NamedTuple, get_args, get_type_hints
+from typing import Annotated, Any, Literal, NamedTuple, get_args
 from urllib.parse import urlsplit
 
 import msgspec
@@ -21,7 +20,7 @@ from moorage.config.addresses import address_parse, networks_parse
 from moorage.config.errors import ConfigError
 from moorage.config.prefixes import prefix_parse
 from moorage.core.clock import SECOND
-from moorage.core.fleet.liveness import TTL_RANGE
+from moorage.core.fleet.ttl import TTL_RANGE
 from moorage.core.limits import (
     BODY_BYTES_MAX,
     BULK_BYTES_MAX,
@@ -242,7 +241,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 def _descriptions() -> dict[str, str]:
     found = {}
-    for name, hint in get_type_hints(Settings, include_extras=True).items():
+    for name, hint in Settings.__annotations__.items():
         texts = [meta.description for meta in hint.__metadata__ if isinstance(meta, Meta)]
         found[name] = next(text for text in texts if text)
     return found
@@ -306,13 +305,17 @@ def load(
 def _file_values(file: str | None) -> dict[str, Any]:
     path = file or FILE_NAME
     try:
-        return tomllib.loads(_content(file).decode())
+        content = _content(file)
     except OSError as error:
         if file is None and isinstance(error, FileNotFoundError):
             return {}
         raise ConfigError(f"file {path}: cannot be read: {error.strerror}") from None
     except UntrustedError as error:
         raise ConfigError(str(error)) from None
+    import tomllib  # deferred: most commands find no file
+
+    try:
+        return tomllib.loads(content.decode())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"file {path}: is not TOML: {error}") from None
 

@@ -26,7 +26,6 @@ from moorage.faces.golang.query import query_values
 from moorage.faces.golang.responses import (
     JSON,
     Response,
-    answer_send,
     json_list,
     json_numbers,
     json_object,
@@ -36,12 +35,13 @@ from moorage.faces.golang.responses import (
     quoted,
     raw_bytes,
     refusal,
+    response_send,
     storable,
     text_answer,
 )
 from moorage.faces.golang.routing import without_handler
 from moorage.faces.json_decoding import decoded
-from moorage.faces.web import Limits, Receive, RefusalError, Scope, Send
+from moorage.faces.web import DELIVERY, Limits, Receive, RefusalError, Scope, Send
 from moorage.service.access.audit import Actor
 from moorage.service.admission.confirmations import Confirmations
 from moorage.service.compat.boskos import Boskos
@@ -162,7 +162,7 @@ async def acquire(request: Request) -> Response:
             dest,
             storable(owner),
             storable(request_id),
-            attended=request.delivery.is_watched,
+            attended=request.delivery.watch is not None,
         )
     except Error as error:
         if error.code in (Code.OVERLOADED, Code.QUEUE_FULL):
@@ -178,7 +178,7 @@ async def acquire(request: Request) -> Response:
 def _tell(request: Request, slots: Iterable[Slot]) -> None:
     """Note that the answer tells the caller which slots it has."""
     for slot in slots:
-        if request.delivery.is_watched and slot.lease is not None:
+        if request.delivery.watch is not None and slot.lease is not None:
             request.delivery.tells_of(slot.lease)
 
 
@@ -200,7 +200,7 @@ async def acquire_by_state(request: Request) -> Response:
             storable(dest),
             storable(owner),
             map(storable, wanted),
-            attended=request.delivery.is_watched,
+            attended=request.delivery.watch is not None,
         )
     except Error as error:
         return refused(error, "AcquireByState: ")
@@ -334,10 +334,10 @@ class BoskosFace:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        delivery = Delivery(scope, self._confirmations, sole=True)
+        delivery = Delivery(scope.get(DELIVERY), self._confirmations, sole=True)
         answer = await self._answer(scope, receive, delivery)
         delivery.sends()
-        await answer_send(answer, scope["method"], send)
+        await response_send(answer, scope, send)
 
     async def _answer(self, scope: Scope, receive: Receive, delivery: Delivery) -> Response:
         method, path = scope["method"], scope["path"]

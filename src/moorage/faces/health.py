@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 
-from moorage.faces.web import Receive, Scope, Send
+from moorage.faces.web import Receive, Scope, Send, answer_send
 
 PATHS = ("healthz", "readyz", "metrics")
 METHODS = ("GET", "HEAD", "OPTIONS")
@@ -48,5 +48,4 @@ class HealthFace:
         ]
         if status == 405:
             headers.append((b"allow", ", ".join(METHODS).encode("ascii")))
-        await send({"type": "http.response.start", "status": status, "headers": headers})
-        await send({"type": "http.response.body", "body": body})
+        await answer_send(scope, send, status, headers, body)

@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from http import HTTPStatus
 from typing import Any, TypeVar
 
@@ -53,7 +54,11 @@ def json_decode(body: bytes) -> Any:
         _count_values(body)
     try:
         # Without escapes every colon of the text survives decoding, unless a key is repeated.
-        value, colons = _loose(body)
+        if len(body) > PIECE_BYTES:
+            value, colons = _loose(body)
+        else:
+            value = msgspec.json.decode(body)
+            colons = msgspec.json.encode(value).count(b":")
         if b"\\" in body or body.count(b":") != colons:
             json.loads(body, object_pairs_hook=_pairs)
             if _NUL.search(msgspec.json.encode(value)):
@@ -66,6 +71,26 @@ def json_decode(body: bytes) -> Any:
     except ValueError as error:  # msgspec's and json's own errors are ValueErrors
         reason = str(error)
     raise RefusalError(HTTPStatus.BAD_REQUEST, f"Malformed JSON: {reason}")
+
+
+def plain_decode(body: bytes, kind: type[T]) -> T | None:
+    """Return JSON that surely is of this type, at a fraction of the cost of `json_decode`.
+
+    Returns None for all others: some are valid, such as those with escapes or without defaults.
+    """
+    try:
+        decoded: T = _decoder_of(kind).decode(body)  # type: ignore[arg-type] # types are hashable
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+    # An unknown or a repeated name has a colon more than what was decoded.
+    if b"\\" in body or body.count(b":") != msgspec.json.encode(decoded).count(b":"):
+        return None
+    return decoded
+
+
+@cache
+def _decoder_of(kind: type[T]) -> msgspec.json.Decoder[T]:
+    return msgspec.json.Decoder(kind)
 
 
 def _count_values(body: bytes) -> None:

@@ -7,6 +7,7 @@ all, a client that disconnects leaves nothing occupied, and repeating a release 
 import logging
 import re
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 from msgspec import Struct, structs
 
@@ -19,25 +20,26 @@ from moorage.faces.golang.query import query_values
 from moorage.faces.golang.responses import (
     JSON,
     Response,
-    answer_send,
     json_list,
     json_object,
     json_string,
     quoted,
     raw_bytes,
     refusal,
+    response_send,
     storable,
 )
 from moorage.faces.golang.routing import without_handler
 from moorage.faces.json_decoding import decoded
 from moorage.faces.web import (
+    DELIVERY,
     RETRY_AFTER,
     Limits,
     Receive,
     RefusalError,
     Scope,
     Send,
-    leaving,
+    left,
 )
 from moorage.service.admission.confirmations import Confirmations
 from moorage.service.compat.lease_proxy import CallerGoneError, LeaseProxy, NotReleasedError
@@ -90,11 +92,11 @@ class LeaseProxyFace:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, unless the caller has disconnected."""
-        delivery = Delivery(scope, self._confirmations, sole=True)
+        delivery = Delivery(scope.get(DELIVERY), self._confirmations, sole=True)
         answer = await self._answer(scope, receive, delivery)
         if answer is not None:
             delivery.sends()
-            await answer_send(answer, scope["method"], send)
+            await response_send(answer, scope, send)
 
     async def _answer(self, scope: Scope, receive: Receive, delivery: Delivery) -> Response | None:
         answer = without_handler(scope, self._passwords)
@@ -108,7 +110,7 @@ class LeaseProxyFace:
             body = await body_of(scope, receive, self._limits)
             query = query_values(scope["query_string"])
             if scope["path"] == ACQUIRE:
-                return await self._acquire(query, leaving(scope, receive), delivery)
+                return await self._acquire(query, partial(left, scope, receive), delivery)
             return await self._release(query, body)
         except RefusalError as refused:
             return refusal(refused.status, refused.message)

@@ -48,13 +48,13 @@ class Match(Generic[T]):
 
 def head_of(path: str) -> str:
     """Return the segments of an address before its first variable may begin: `/v1/pools`."""
-    return "/".join(path.split("/", HEAD_SEGMENTS)[:HEAD_SEGMENTS])
+    return ends_of(path)[0]
 
 
 def ends_of(path: str) -> tuple[str, str]:
     """Return the head of a path, and its last segment; empty if that has a variable."""
-    last = path[path.rfind("/") + 1 :]
-    return head_of(path), "" if "{" in last else last
+    parts = path.split("/")
+    return "/".join(parts[:HEAD_SEGMENTS]), "" if "{" in parts[-1] else parts[-1]
 
 
 class Table(Generic[T]):

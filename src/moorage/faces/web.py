@@ -36,6 +36,13 @@ DELIVERY = "moorage.delivery"
 """In a request's scope: a function that watches whether the client reads the answer. Call it just
 before that is sent, with what is to be called with true, false, or None if this stays unknown."""
 
+WHOLE = "moorage.whole"
+"""In a request's scope: its connection also takes a message of this type, a complete answer: its
+`status`, `headers` and `body`. So an answer goes through each layer once, see `answer_send`."""
+
+ANSWERED = "moorage.answered"
+"""In a request's scope: the message that has begun its answer, with `status` and `headers`."""
+
 WAITED = "moorage.waited"
 """Set in a request's scope once it waits intentionally, for units or for changes."""
 
@@ -44,6 +51,9 @@ CALLER = "moorage.caller"
 
 ROUTINE = "moorage.routine"
 """Set in the scope of a request that the access log omits if it succeeds: a sign of life."""
+
+REQUEST_ID = b"x-openstack-request-id"
+"""The header of an answer with the id of its request."""
 
 RETRY_AFTER = (b"retry-after", b"1")
 """The header of a 503 or 429: the seconds that a client should wait before it retries."""
@@ -57,6 +67,9 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
+Headers = list[tuple[bytes, bytes]]
+"""Lower-case names and values, as ASGI has them."""
+
 PromptAnswer = Callable[[str, str], tuple[Message, Message] | None]
 """Returns the start and the body of an answer that needs only memory; None: the application must
 answer. It may be called again whenever the same bytes arrive, and neither waits nor raises.
@@ -67,17 +80,10 @@ Prompt = Callable[[Scope, bytes], PromptAnswer | None]
 """Returns what may answer a request with this body from memory; None: the application must."""
 
 
-def leaving(scope: Scope, receive: Receive) -> Callable[[], Awaitable[None]]:
-    """Return a function that waits until the caller disconnects.
-
-    A call of that function marks the request as one that waits intentionally, see `WAITED`.
-    """
-
-    async def waited() -> None:
-        scope[WAITED] = True
-        await gone(receive)
-
-    return waited
+async def left(scope: Scope, receive: Receive) -> None:
+    """Wait intentionally until the caller disconnects, see `WAITED`."""
+    scope[WAITED] = True
+    await gone(receive)
 
 
 async def gone(receive: Receive) -> None:
@@ -172,6 +178,15 @@ class Limits(Struct, frozen=True):
     """Bytes in a query string; setting `query_bytes_max`."""
     query_parameters_max: int = QUERY_PARAMETERS_MAX
     """Parameters in a query string; setting `query_parameters_max`."""
+
+
+async def answer_send(scope: Scope, send: Send, status: int, headers: Headers, body: bytes) -> None:
+    """Send a complete answer. `headers` has its content-length, unless it has no content."""
+    if WHOLE in scope:
+        await send({"type": WHOLE, "status": status, "headers": headers, "body": body})
+        return
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
 
 
 def request_id_new() -> str:

@@ -2,14 +2,13 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from http import HTTPStatus
 
-from moorage.faces.addresses import client_of
 from moorage.faces.web import (
     ABORT,
-    CALLER,
+    ANSWERED,
     ROUTINE,
     WAITED,
     Message,
@@ -18,39 +17,16 @@ from moorage.faces.web import (
     Receive,
     Scope,
     Send,
+    answer_send,
 )
 from moorage.serve.http.protocol import LENGTH_UNREADABLE
-from moorage.serve.logs import AccessLog, AccessRecord, time_text
+from moorage.serve.logs import AccessLog
 from moorage.serve.metrics import RequestMetrics
 from moorage.serve.mount import Mount
 
 Face = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 PLACEMENT = "placement"
-REQUEST_ID = b"x-openstack-request-id"
-
-
-class _Watch:
-    """Passes the answer on and records its status and its headers."""
-
-    __slots__ = ("headers", "send_on", "status")
-
-    def __init__(self, send_on: Send) -> None:
-        self.send_on = send_on
-        self.status = 0
-        self.headers: Iterable[tuple[bytes, bytes]] = ()
-
-    def send(self, message: Message) -> Awaitable[None]:
-        if message["type"] == "http.response.start":
-            self.status = message["status"]
-            self.headers = message.get("headers", ())
-        return self.send_on(message)
-
-    @property
-    def request_id(self) -> str:
-        """The request id of the answer; `-`: it has none."""
-        found = [value for name, value in self.headers if name == REQUEST_ID]
-        return found[-1].decode("latin-1") if found else "-"
 
 
 class Application:
@@ -83,6 +59,8 @@ class Application:
         self._root = root or rest
         self._mount = mount or Mount()
         self._prompts = prompts or {}
+        self.prompt: Prompt | None = self._prompt if prompts else None
+        """Returns what may answer a request from memory; None: nothing ever does."""
         self._rest = rest
         self._default = default
         self._faces = faces
@@ -99,10 +77,9 @@ class Application:
             name, face = self._default, self._rest if name else self._root
         if name != PLACEMENT and LENGTH_UNREADABLE in scope:
             face = _length_unreadable
-        watch = _Watch(send)
         begun = time.perf_counter()
         try:
-            await face(scope, receive, watch.send)
+            await face(scope, receive, send)
         except asyncio.CancelledError:
             # The time to stop is over; usually no client reads. uvicorn would log a traceback.
             cut = scope.get(ABORT)
@@ -111,12 +88,13 @@ class Application:
             cut()
         finally:
             seconds = time.perf_counter() - begun
-            self._requests.add(name, scope["method"], watch.status, seconds, WAITED in scope)
-            logged = ROUTINE not in scope or watch.status != HTTPStatus.OK
+            status = scope[ANSWERED]["status"] if ANSWERED in scope else 0
+            self._requests.add(name, scope["method"], status, seconds, WAITED in scope)
+            logged = ROUTINE not in scope or status != HTTPStatus.OK
             if self._access_log is not None and logged:
-                self._access_log.write(_access(scope, watch, seconds))
+                self._access_log.write(scope, status, seconds)
 
-    def prompt(self, scope: Scope, body: bytes) -> PromptAnswer | None:
+    def _prompt(self, scope: Scope, body: bytes) -> PromptAnswer | None:
         """Return what may answer a request from memory; None: call the application."""
         if self._mount.prefix or scope.get("root_path"):
             self._mount.place(scope)
@@ -137,22 +115,6 @@ class Application:
         return found
 
 
-def _access(scope: Scope, watch: _Watch, seconds: float) -> AccessRecord:
-    target = scope["raw_path"]
-    if scope["query_string"]:
-        target += b"?" + scope["query_string"]
-    return AccessRecord(
-        time=time_text(time.time()),  # noqa: TID251 - log lines have the machine's own time
-        request_id=watch.request_id,
-        client=client_of(scope) or "-",
-        caller=scope[CALLER].label if CALLER in scope else "-",
-        method=scope["method"],
-        target=target.decode("latin-1"),
-        status=watch.status,
-        milliseconds=round(seconds * 1000, 3),
-    )
-
-
 async def _length_unreadable(scope: Scope, receive: Receive, send: Send) -> None:
     """Refuse a request that `protocol` accepts only for Placement."""
     body = b"content-length must be a number\n"
@@ -161,7 +123,4 @@ async def _length_unreadable(scope: Scope, receive: Receive, send: Send) -> None
         (b"content-length", str(len(body)).encode("ascii")),
         (b"x-content-type-options", b"nosniff"),
     ]
-    await send(
-        {"type": "http.response.start", "status": HTTPStatus.BAD_REQUEST, "headers": headers}
-    )
-    await send({"type": "http.response.body", "body": body})
+    await answer_send(scope, send, HTTPStatus.BAD_REQUEST, headers, body)

@@ -4,15 +4,13 @@ With PostgreSQL, the administrator's token is among the user's state files, and 
 announced: there may be several, and the command line does not need them.
 """
 
-import hashlib
 import os
 from pathlib import Path
 
 import msgspec
 from msgspec import Struct
 
-from moorage.store.addresses import is_postgres, password_removed
-from moorage.store.open import sqlite_path
+from moorage.store.addresses import is_postgres, password_removed, sqlite_path
 from moorage.store.ownership import read_own, read_secret
 
 
@@ -98,6 +96,8 @@ class Files:
 
 def _state_path(database_url: str) -> Path:
     """Return the common prefix of the files for a PostgreSQL database."""
+    import hashlib  # deferred: OpenSSL is slow to load, and most databases are on SQLite
+
     state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
     digest = hashlib.sha256(password_removed(database_url).encode()).hexdigest()
     return Path(state) / "moorage" / digest[:16]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from moorage.config import Settings
 from moorage.config.prefixes import prefix_parse
-from moorage.faces.web import Receive, Scope, Send, headers_of
+from moorage.faces.web import Receive, Scope, Send, answer_send, headers_of
 from moorage.serve.app import Face
 
 HTML, ANYTHING = "text/html", "*/*"
@@ -30,10 +30,7 @@ def front_door(placement: Face) -> Face:
             (b"vary", b"accept"),
             (b"x-content-type-options", b"nosniff"),
         ]
-        await send(
-            {"type": "http.response.start", "status": HTTPStatus.SEE_OTHER, "headers": headers}
-        )
-        await send({"type": "http.response.body", "body": b""})
+        await answer_send(scope, send, HTTPStatus.SEE_OTHER, headers, b"")
 
     return answer
 

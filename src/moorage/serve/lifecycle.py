@@ -22,8 +22,9 @@ from moorage.config import Settings, database_address
 from moorage.config.addresses import Address, address_parse, networks_parse
 from moorage.core.clock import SECOND
 from moorage.core.errors import Error
-from moorage.core.fleet.liveness import TtlRange
+from moorage.core.fleet.ttl import TtlRange
 from moorage.serve import logs
+from moorage.serve.admin_token import admin_token_create
 from moorage.serve.app import Application
 from moorage.serve.boskos import BoskosListener
 from moorage.serve.compose import check_extra, compose
@@ -37,14 +38,11 @@ from moorage.serve.http.memory_budget import MemoryBudgets
 from moorage.serve.http.protocol import GuardedProtocol, protocol_for
 from moorage.serve.http.proxies import Proxies
 from moorage.serve.signals import Signals, certificate_of
-from moorage.service.access.audit import Actor
-from moorage.service.access.roles import Role
 from moorage.service.app import Service
 from moorage.service.chores import Retention
 from moorage.service.clock import SystemClock
 from moorage.store.api import StoreError
 from moorage.store.open import open_engine
-from moorage.store.ownership import UntrustedError
 
 FILES_RESERVED = 64
 """File descriptors reserved for other uses than connections."""
@@ -52,11 +50,6 @@ FILES_RESERVED = 64
 SWITCH_SECONDS = 0.001
 """How long another thread may keep the event loop waiting for the interpreter's lock, each time: a
 claim needs the lock about half a dozen times."""
-
-ADMIN_NAME = "admin"
-
-SELF = Actor("moorage serve", None, "server")
-"""The actor that creates the first token."""
 
 log = logging.getLogger("moorage.serve")
 
@@ -184,7 +177,7 @@ async def _serve(
     tls: ssl.SSLContext | None,
 ) -> None:
     if settings.auth != "noauth2":
-        await _admin_token(service, files)
+        await admin_token_create(service, files)
     boskos = BoskosListener(settings, service) if len(doors) > 1 else None
     if boskos is not None:
         await boskos.start()
@@ -302,19 +295,6 @@ def _uvicorn_config(
     )
     config.load()
     return config
-
-
-async def _admin_token(service: Service, files: Files) -> None:
-    """Create the administrator's token on the first start, when no token exists yet."""
-    try:
-        files.token_read()
-    except UntrustedError as error:
-        log.warning("%s", error)
-    if await service.access.list():
-        return
-    secret, _ = await service.access.create(ADMIN_NAME, Role.ADMIN, by=SELF)
-    files.token_write(secret)
-    log.info("the administrator's token is in %s", files.token)
 
 
 def _ttl_range(settings: Settings) -> TtlRange:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from moorage.core.clock import Clock
-from moorage.core.fleet.liveness import TTL_RANGE, TtlRange
+from moorage.core.fleet.ttl import TTL_RANGE, TtlRange
 from moorage.core.limits import CANDIDATES_MAX, CHANGES_QUEUED_MAX, TOKEN_CACHE_MAX
 from moorage.service.access.audit import Audit
 from moorage.service.access.tokens import AccessTokens
@@ -14,8 +14,8 @@ from moorage.service.batch.service_clock import ServiceClock
 from moorage.service.batch.transactor import Transactor
 from moorage.service.chores import RETENTION_BY_DEFAULT, Chores, Retention
 from moorage.service.fair_turns import FairTurns
+from moorage.service.feed.catalog_index import CatalogIndex
 from moorage.service.feed.followers import RoomFollowers
-from moorage.service.feed.index import Index
 from moorage.service.feed.peer_changes import PeerChanges
 from moorage.service.feed.watch import Watch
 from moorage.service.fleet.reporters import Reporters
@@ -36,7 +36,7 @@ class Service:
     engine: Engine
     clock: Clock
     feed: PeerChanges
-    index: Index
+    index: CatalogIndex
     transactor: Transactor
     reads: LedgerQueries
     access: AccessTokens
@@ -77,7 +77,7 @@ class Service:
         service_clock = ServiceClock(clock, alone=not engine.shared)
         followers = RoomFollowers()
         feed = PeerChanges(engine, followers, lambda at: service_clock.present(at, at))
-        index = Index(engine, feed, standard_classes, standard_traits, turns)
+        index = CatalogIndex(engine, feed, standard_classes, standard_traits, turns)
         searches = Searches(turns, candidates_max, whole=index.whole)
         await index.load()
         batches = Batches(clock, service_clock, standard_classes, standard_traits)

@@ -11,8 +11,7 @@ releases.
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterable
 from time import perf_counter
 from typing import TypeVar
 
@@ -30,6 +29,24 @@ TURN_SECONDS = 0.002
 """Duration of one turn of long work that a client waits for."""
 
 
+class Urgent:
+    """A context that several requests may be in; `count` of them are."""
+
+    def __init__(self, ended: Callable[[], None]) -> None:
+        """Create it; `ended` is called whenever a request leaves it."""
+        self.count = 0
+        self._ended = ended
+
+    def __enter__(self) -> None:
+        """Enter it."""
+        self.count += 1
+
+    def __exit__(self, *_: object) -> None:
+        """Leave it."""
+        self.count -= 1
+        self._ended()
+
+
 class FairTurns:
     """Gives out one turn per round of the event loop, first come, first served."""
 
@@ -38,22 +55,12 @@ class FairTurns:
         self._patient: deque[asyncio.Future[None]] = deque()
         self._timer: asyncio.TimerHandle | None = None
         self._overdue = False
-        self._urgent = 0
+        self.urgent = Urgent(self._urgency_over)
+        """A context that delays spare turns: other requests wait for its work."""
         self.unit = asyncio.Lock()
         """Held while one unit of long work is written, so that units of requests do not pile up."""
         self._given = False
         """Whether the turn of this round is given; `_next` is then scheduled."""
-
-    @contextmanager
-    def urgent(self) -> Iterator[None]:
-        """Delay spare turns within this context: other requests wait for its work."""
-        self._urgent += 1
-        try:
-            yield
-        finally:
-            self._urgent -= 1
-            if self._patient:
-                self._begin()
 
     async def taken(self) -> None:
         """Wait for a turn, which lasts until the caller next awaits something."""
@@ -74,13 +81,17 @@ class FairTurns:
 
     async def spared(self) -> None:
         """As `taken`, but after all other work, delayed by `PATIENCE_SECONDS` at most."""
-        if not (self._given or self._urgent or self._patient):
+        if not (self._given or self.urgent.count or self._patient):
             self._begin()
             return
         turn = asyncio.get_running_loop().create_future()
         self._patient.append(turn)
         self._time()
         await turn
+
+    def _urgency_over(self) -> None:
+        if self._patient:
+            self._begin()
 
     def _begin(self) -> None:
         if not self._given:
@@ -96,7 +107,7 @@ class FairTurns:
             asyncio.get_running_loop().call_soon(self._next)
 
     def _spare(self) -> asyncio.Future[None] | None:
-        if not self._overdue and (self._urgent or self._waiting):
+        if not self._overdue and (self.urgent.count or self._waiting):
             return None
         turn = _first(self._patient)
         self._overdue = False

@@ -12,8 +12,8 @@ from moorage.service.batch.transactor import Transactor
 from moorage.service.batch.use_case import RunPlan
 from moorage.service.fair_turns import FairTurns, Pieces
 from moorage.service.feed.catalog_copies import Copy
+from moorage.service.feed.catalog_index import CatalogIndex
 from moorage.service.feed.change_rows import ChangesGone
-from moorage.service.feed.index import Index
 from moorage.service.feed.peer_changes import PeerChanges
 from moorage.store import changelog
 from moorage.store import check as check_store
@@ -33,7 +33,7 @@ class Operations:
         self,
         engine: Engine,
         feed: PeerChanges,
-        index: Index,
+        index: CatalogIndex,
         transactor: Transactor,
         audit: Audit,
         turns: FairTurns,

@@ -3,6 +3,7 @@
 The core checks all other limits. Functions that read a request raise `Error`: INVALID.
 """
 
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
 from moorage.core.clock import SECOND, Instant
@@ -32,6 +33,14 @@ def instant_of(what: str, time: datetime) -> Instant:
 def time_or_none(instant: Instant | None) -> datetime | None:
     """As `time_of`; None stays None."""
     return None if instant is None else time_of(instant)
+
+
+def times_or_none(instants: Iterable[Instant | None]) -> list[datetime | None]:
+    """As `time_or_none`, for several."""
+    return [
+        None if instant is None else _EPOCH + timedelta(microseconds=instant)
+        for instant in instants
+    ]
 
 
 def seconds_of(duration: int | None) -> float | None:

@@ -1,11 +1,15 @@
-"""Addresses of databases as text: which engine they select, and the passwords in them.
+"""Addresses of databases as text: the engine or the file that they select, and their passwords.
 
 Source of the syntax: PostgreSQL's documentation of libpq, "Connection URIs".
 """
 
+import os
 import re
 from urllib.parse import quote, unquote
 
+from moorage.store.api import Unusable
+
+_SQLITE = "sqlite:///"
 _POSTGRES = ("postgresql://", "postgres://")
 
 HIDDEN = "(hidden)"
@@ -17,6 +21,20 @@ _PARAMETER = re.compile(r"([?&])((?:ssl)?password|oauth_client_secret)=([^&]*)")
 def is_postgres(url: str) -> bool:
     """Return whether this is the address of a PostgreSQL database."""
     return url.startswith(_POSTGRES)
+
+
+def sqlite_path(url: str) -> str:
+    """Return the absolute path of a SQLite address, without symbolic links: one lock per file.
+
+    Raises Unusable: it is not a SQLite address.
+    """
+    path = url.removeprefix(_SQLITE)
+    if path == url or not path or path.startswith(":") or "\0" in path or path.endswith("/"):
+        raise Unusable(
+            f"{password_hidden(url)!r} is no database address; use sqlite:///PATH or"
+            " postgresql://..."
+        )
+    return os.path.realpath(path)
 
 
 def password_hidden(url: str) -> str:

@@ -65,8 +65,10 @@ def weight(statements: Sequence[Statement]) -> int:
     for one in statements:
         if isinstance(one, Write):
             total += ROW_WEIGHT * len(one.rows)
-        else:
-            total += sum([len(value) for value in one.params if isinstance(value, str)])
+            continue
+        for value in one.params:
+            if isinstance(value, str):
+                total += len(value)
     return total
 
 

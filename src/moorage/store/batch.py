@@ -1,7 +1,6 @@
 """Saves a batch: the rows of each room, the revision, and the change rows."""
 
 from collections.abc import Iterator, Sequence
-from itertools import chain
 from typing import ClassVar, Protocol
 
 from moorage.core.clock import Instant
@@ -56,10 +55,17 @@ def batch_save(
     first: list[Statement] = [Write("audit_insert", audit)] if audit else []
     if timeline is not None:
         first.append(service_clock.timeline_write(timeline))
-    first += chain.from_iterable(part.writes() for part in parts)
-    late = [part for part in parts if part.needs_revision]
-    if not any(part.is_published for part in parts):
-        yield [*first, *chain.from_iterable(part.late_writes() for part in late)]
+    late = []
+    published = False
+    for part in parts:
+        first += part.writes()
+        if part.needs_revision:
+            late.append(part)
+        published = published or part.is_published
+    if not published:
+        for part in late:
+            first += part.late_writes()
+        yield first
         return None
     # As late as possible: from here to the commit all other commits wait.
     first.append(Query("clock_raise", (now,)))
@@ -71,10 +77,15 @@ def batch_save(
     revision, epoch = map(int, raised[0][:2])
     for part in late:
         part.stamp(epoch, revision)
-    writes = chain.from_iterable(part.late_writes() for part in late)
+    writes: list[Statement] = []
+    for part in late:
+        writes += part.late_writes()
     yield [*writes, _change_rows(parts, now)]
     return epoch, revision
 
 
 def _change_rows(parts: Sequence[RoomChanges], now: Instant) -> Write:
-    return changelog.changes_insert(chain.from_iterable(part.change_rows() for part in parts), now)
+    rows: list[tuple[str, str, str | None]] = []
+    for part in parts:
+        rows += part.change_rows()
+    return changelog.changes_insert(rows, now)

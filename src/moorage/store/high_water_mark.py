@@ -17,6 +17,9 @@ RAISE = "clock_raise"
 EPOCH_RAISE = "epoch_raise"
 """The statement that begins a new epoch."""
 
+TAKING = frozenset((RAISE, EPOCH_RAISE))
+"""The statements after which `raised` finds something."""
+
 WIDTH = 19
 """Digits of a 64-bit number: all marks have the same length, so one write replaces the last."""
 
@@ -45,7 +48,7 @@ class Mark(NamedTuple):
 
     def written(self) -> bytes:
         """Return the mark as text of `BYTES` bytes."""
-        return "".join(f"{number:{WIDTH}d} " for number in self).encode()
+        return f"{self.epoch:{WIDTH}d} {self.revision:{WIDTH}d} {self.at:{WIDTH}d} ".encode()
 
     def is_missed_by(self, clock: "Mark", at: int | None) -> bool:
         """Return whether a database lacks the revision of this mark.

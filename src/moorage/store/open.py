@@ -3,7 +3,7 @@
 import os
 
 from moorage.extras import needs
-from moorage.store.addresses import is_postgres, password_hidden
+from moorage.store.addresses import is_postgres, sqlite_path
 from moorage.store.api import Engine, Unusable
 from moorage.store.high_water_mark import Mark
 from moorage.store.sqlite import copy as sqlite_copy
@@ -12,8 +12,6 @@ from moorage.store.sqlite.engine import CHECKPOINT_PAGES, SqliteEngine
 from moorage.store.sqlite.file import LOG_PAGES_MAX
 from moorage.store.sqlite.migrate import migrate as apply_migrations
 from moorage.store.sqlite.migrate import pending
-
-_SQLITE = "sqlite:///"
 
 
 def open_engine(
@@ -97,20 +95,6 @@ def copy(path: str, target: str) -> None:
     the log grew too long during the copy.
     """
     sqlite_copy.copy_beside(path, target)
-
-
-def sqlite_path(url: str) -> str:
-    """Return the absolute path of a SQLite address, without symbolic links: one lock per file.
-
-    Raises Unusable: it is not a SQLite address.
-    """
-    path = url.removeprefix(_SQLITE)
-    if path == url or not path or path.startswith(":") or "\0" in path or path.endswith("/"):
-        raise Unusable(
-            f"{password_hidden(url)!r} is no database address; use sqlite:///PATH or"
-            " postgresql://..."
-        )
-    return os.path.realpath(path)
 
 
 def _prepare(path: str, lock: file.Lock, migrate: bool, vfs: str | None, sync: str) -> bool:

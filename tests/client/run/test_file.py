@@ -77,7 +77,8 @@ def test_contents_of_the_file() -> None:
     inside = [path for name in ("agent", "run") for path in (client / name).rglob("*")]
     inside += [client / f"{name}.py" for name in NAMES]
     expected = {str(path.relative_to(ROOT / "src")) for path in inside if path.suffix in SUFFIXES}
-    expected |= {"moorage/__init__.py", "__main__.py", "moorage/wire/__init__.py"}
+    expected |= {"moorage/__init__.py", "moorage/starting.py", "__main__.py"}
+    expected |= {"moorage/wire/__init__.py"}
     expected |= {f"moorage/wire/operations/{name}.py" for name in OPERATIONS}
     assert names == expected
     assert built().stat().st_size < 130_000

@@ -1,5 +1,6 @@
 """Bulk changes write only differences, and change a tree as a whole or not at all."""
 
+from collections import Counter
 from copy import deepcopy
 from random import Random
 from typing import Any
@@ -235,7 +236,7 @@ def comparable(known: Facts) -> dict[str, Any]:
         "children": {uuid: below for uuid, below in known.children.items() if below},
         "consumers": known.consumers,
         "words": (known.classes, known.traits),
-        "uses": (+known.class_uses, +known.trait_uses),
+        "uses": (+Counter(known.class_uses), +Counter(known.trait_uses)),
     }
 
 

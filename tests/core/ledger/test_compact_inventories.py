@@ -6,7 +6,12 @@ import pytest
 
 from moorage.core.clock import Instant
 from moorage.core.ledger.capacity import has_room, shown_capacity
-from moorage.core.ledger.compact_inventories import NO_INVENTORIES, Inventories, InventoryPacker
+from moorage.core.ledger.compact_inventories import (
+    NO_INVENTORIES,
+    OWN_FORM,
+    Inventories,
+    InventoryPacker,
+)
 from moorage.core.ledger.model import Inventory
 from moorage.core.limits import ALLOCATION_RATIO_MAX, MAX_INT
 
@@ -76,10 +81,10 @@ def test_equal_offers_are_one_object() -> None:
 def test_new_figures_keep_the_offers() -> None:
     """A changed used amount needs no new offers."""
     held = InventoryPacker().packed({"VCPU": Inventory(8), "DISK_GB": Inventory(100, used=1)})
-    own = list(held.own_figures())
-    own[0] = 7
-    after = held.with_own(own)
-    assert isinstance(after, Inventories) and after.offers is held.offers
+    own = bytearray(held.figures)
+    OWN_FORM.pack_into(own, 0, 7, 0, 0)
+    after = Inventories(held.offers, bytes(own))
+    assert list(after.own_figures()) == [7, 0, 0, 1, 0, 0]
     assert after["VCPU"].used == 7 and after["DISK_GB"].used == 1
     assert held["VCPU"].used == 0
     assert has_room(after["VCPU"], 1) and not has_room(after["VCPU"], 2)

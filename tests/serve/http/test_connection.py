@@ -153,6 +153,5 @@ def test_the_private_methods_of_uvicorn_that_are_overridden() -> None:
 
     Their behavior is checked by the tests of idle connections and of consecutive requests.
     """
-    timer, start = "_unset_keepalive_if_required", "_start_asgi_task"
-    assert overridden(GuardedProtocol, HttpToolsProtocol) == {timer, start}
+    assert overridden(GuardedProtocol, HttpToolsProtocol) == {"_unset_keepalive_if_required"}
     assert overridden(Cycle, RequestResponseCycle) == set()

@@ -83,7 +83,7 @@ async def store_values(service: Service) -> ProviderId:
     for n in range(2):
         await ask(service.admission, f"first-{n}", "units", units=2)
     await ready(service.fleet, 1)
-    await service.fleet.group_put("default", {PAGES: Goal(amount=50)}, TESTER)
+    await service.fleet.group_defaults.put("default", {PAGES: Goal(amount=50)}, TESTER)
     return uuid
 
 
@@ -94,7 +94,7 @@ async def rewrite_values(service: Service, uuid: ProviderId) -> None:
     for view in leases:
         await service.admission.change(LeaseRelease(view.lease.id, Proof()))
     await service.fleet.report(agent_id(1), report(1, 2, 70), TESTER)
-    await service.fleet.group_put("default", {PAGES: Goal(amount=60)}, TESTER)
+    await service.fleet.group_defaults.put("default", {PAGES: Goal(amount=60)}, TESTER)
 
 
 def added(text: str, path: tuple[str, ...] = ()) -> str:

@@ -32,7 +32,7 @@ def test_a_deleted_group_is_forgotten_although_it_was_missed() -> None:
 
     async def scenario(pair: Pair) -> None:
         one, other = pair.fleets
-        await one.group_put("rack", {}, TESTER)
+        await one.group_defaults.put("rack", {}, TESTER)
         await pair.caught_up()
         known = other.directory.group("rack")
         await group_delete(one, "rack", TESTER)
@@ -57,7 +57,7 @@ def test_a_group_is_deleted_while_agents_come(url: str) -> None:
         await agent_desired(one, agent_id(1), DesiredSpec(PAGES), "", TESTER)
         for n in range(ROUNDS):
             name = f"rack-{n}"
-            await one.group_put(name, {PAGES: Goal(amount=10 + n)}, TESTER)
+            await one.group_defaults.put(name, {PAGES: Goal(amount=10 + n)}, TESTER)
             found = await outcomes(
                 group_delete(one, name, TESTER),
                 agent_put(other, agent_id(1), name, {}, None, TESTER),
@@ -107,12 +107,12 @@ def test_members_that_come_while_the_defaults_change(url: str) -> None:
             await agent_put(one, agent_id(1), "default", {}, None, TESTER)
             await outcomes(
                 agent_put(other, agent_id(1), "rack", {}, None, TESTER),
-                one.group_put("rack", {PAGES: Goal(amount=n)}, TESTER),
+                one.group_defaults.put("rack", {PAGES: Goal(amount=n)}, TESTER),
             )
             assert (await pair.agent(1)).parts[part_id(1)].classes[PAGES].desired == n
             await agent_put(other, agent_id(1), "default", {}, None, TESTER)
             await agent_put(other, agent_id(1), "rack", {}, None, TESTER)
-            await one.group_put("rack", {PAGES: Goal(amount=100 + n)}, TESTER)
+            await one.group_defaults.put("rack", {PAGES: Goal(amount=100 + n)}, TESTER)
             assert (await pair.agent(1)).parts[part_id(1)].classes[PAGES].desired == 100 + n
 
     play(url, scenario)

@@ -157,7 +157,7 @@ def test_a_cut_network_loses_nobody(tmp_path: Path) -> None:
 
     async def scenario(one: Running) -> None:
         fleet = one.service.fleet
-        await fleet.group_put("rack", {}, TESTER)
+        await fleet.group_defaults.put("rack", {}, TESTER)
         for n in range(10):
             await ready(fleet, n, group="rack")
         await passing(one, 5 * TTL, *range(6))

@@ -247,7 +247,7 @@ def test_what_clients_do_to_one_machine_harms_no_other(
         for n in (1, 2):
             assert (await pair.agent(n)).liveness is Liveness.LATE
         assert await pair.offered(2) == 0
-        await pair.fleets[1].group_put("default", {PAGES: Goal(amount=5)}, TESTER)
+        await pair.fleets[1].group_defaults.put("default", {PAGES: Goal(amount=5)}, TESTER)
         await agent_put(fleet, agent_id(1), "rack", {"a": "b"}, None, TESTER)
         for action in Action.DRAIN, Action.RESUME, Action.EXPUNGE, Action.DECOMMISSION:
             await agent_policy(fleet, agent_id(1), action, "", TESTER)

@@ -263,7 +263,7 @@ class ClientSimulation:
         }
         name = self.random.choice(["default", "rack"])
         self.note("group", name, defaults)
-        await self.one.service.fleet.group_put(name, defaults, TESTER)
+        await self.one.service.fleet.group_defaults.put(name, defaults, TESTER)
 
     async def succeed(self) -> None:
         """Another agent speaks for the machine of one that has ended."""

@@ -30,8 +30,10 @@ ADMISSION_BUGS = (
         "I3",
         "a gang is granted when a part of it fits",
         f"{CORE}/admit.py",
-        "lacks = any(self._lacks(ticket,",
-        "lacks = all(self._lacks(ticket,",
+        "            if self._left(need) < need.units:\n"
+        "                return True\n        return False\n",
+        "            if self._left(need) >= need.units:\n"
+        "                return False\n        return True\n",
     ),
     Bug(
         "I3",

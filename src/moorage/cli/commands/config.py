@@ -5,14 +5,9 @@ from typing import Any
 import click
 
 from moorage import config
-from moorage.cli.support.options import (
-    config_option,
-    example,
-    json_option,
-    load,
-    settings_options,
-)
+from moorage.cli.support.options import example, json_option
 from moorage.cli.support.output import show_json, show_table
+from moorage.cli.support.settings import config_option, load, settings_options
 from moorage.store.addresses import HIDDEN, password_hidden
 
 

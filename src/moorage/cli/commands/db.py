@@ -72,9 +72,9 @@ def backup(target: str, as_json: bool) -> None:
 def restore(source: str, as_json: bool) -> None:
     """Replace a database that is not in use with the backup FILE; the old one is kept."""
     from moorage.cli.support.database import DatabaseBackend  # deferred: it loads the whole service
+    from moorage.store.addresses import sqlite_path
     from moorage.store.api import StoreError
     from moorage.store.open import restore as restore_database
-    from moorage.store.open import sqlite_path
 
     try:
         kept = restore_database(database_url(), os.path.abspath(source))

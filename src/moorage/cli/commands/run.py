@@ -136,7 +136,7 @@ def _server(words: dict[str, Any]) -> dict[str, Any]:
         LocalServer,
         database_is_there,
     )
-    from moorage.cli.support.options import load  # in CI name their server, and need none of this
+    from moorage.cli.support.settings import load  # in CI name their server, and need none of this
     from moorage.serve.files import Files
 
     files = Files(load({}, os.environ.get("MOORAGE_CONFIG")).settings.database)

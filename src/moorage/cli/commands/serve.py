@@ -6,8 +6,9 @@ from typing import Any
 import click
 
 from moorage import config
-from moorage.cli.support.options import config_option, example, load, settings_options
+from moorage.cli.support.options import example
 from moorage.cli.support.output import USAGE, Failure
+from moorage.cli.support.settings import config_option, load, settings_options
 from moorage.config.errors import ConfigError
 
 _OPTIONS = tuple(name for name in config.FIELDS if name not in config.SECRET_SETTINGS)

@@ -10,8 +10,8 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from moorage.cli.support.credentials import NOAUTH2_TOKEN, stored_token
-from moorage.cli.support.options import address_of
 from moorage.cli.support.output import FAILED, UNREACHABLE, USAGE, Failure
+from moorage.cli.support.settings import address_of
 from moorage.client.decoding import UndecodableError
 from moorage.client.run.exit_codes import exit_code_of
 from moorage.client.transport import RefusedError, Token, Transport, UnreachableError

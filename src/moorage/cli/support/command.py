@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from moorage.cli.support.credentials import token_given
-from moorage.cli.support.options import address_of, config_option, load, settings_options
 from moorage.cli.support.output import UNREACHABLE, USAGE, Failure
+from moorage.cli.support.settings import address_of, config_option, load, settings_options
 
 if TYPE_CHECKING:
     from moorage.cli.support.backend import ServerBackend

@@ -162,7 +162,7 @@ def _programs() -> Iterator[str]:
 def _asked(ctx: click.Context, read: Callable[["Transport"], Offers]) -> Offers:
     """Return a server's answer; empty if it is unreachable, refuses or takes too long."""
     from moorage.cli.support.backend import ServerBackend, find, refusals_translated
-    from moorage.cli.support.options import load
+    from moorage.cli.support.settings import load
 
     previous = signal.signal(signal.SIGALRM, _too_late)
     signal.setitimer(signal.ITIMER_REAL, SECONDS_MAX)

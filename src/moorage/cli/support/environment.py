@@ -1,11 +1,9 @@
 """All environment variables that Moorage knows; others with its prefix are reported as misspelt."""
 
 import re
-from collections.abc import Mapping
-from difflib import get_close_matches
+from collections.abc import Iterable, Mapping
 
-from moorage.client.run.variables import GIVEN, LEASE_PREFIX, READ, unknown
-from moorage.config import FIELDS, PREFIX
+from moorage.client.run.variables import GIVEN, LEASE_PREFIX, PREFIX, READ, unknown
 
 ALSO = {
     "MOORAGE_CONFIG": "the settings file; by default moorage.toml, if it exists",
@@ -20,7 +18,6 @@ ALSO = {
 }
 """Variables besides those of the settings, with their meaning."""
 
-KNOWN = frozenset(ALSO) | {PREFIX + name.upper() for name in FIELDS}
 
 # Kubernetes sets these for each Service, such as one named moorage or moorage-api.
 SERVICE_LINK = re.compile(
@@ -30,9 +27,22 @@ SERVICE_LINK = re.compile(
 
 def misspelt(environ: Mapping[str, str]) -> list[str]:
     """Return a line for each unknown variable with Moorage's prefix, sorted by name."""
-    known = [name.removeprefix(PREFIX) for name in sorted(KNOWN)]
-    return [
-        unknown(name, [PREFIX + it for it in get_close_matches(name[len(PREFIX) :], known, 1)])
-        for name in sorted(environ)
-        if name.startswith(PREFIX) and name not in KNOWN and not SERVICE_LINK.fullmatch(name)
-    ]
+    asked = [name for name in sorted(environ) if name.startswith(PREFIX) and name not in ALSO]
+    known = known_variables() if asked else frozenset()
+    wrong = [name for name in asked if name not in known and not SERVICE_LINK.fullmatch(name)]
+    return [_unknown(name, known) for name in wrong]
+
+
+def _unknown(name: str, known: Iterable[str]) -> str:
+    from difflib import get_close_matches  # deferred: most environments have no such name
+
+    words = [one.removeprefix(PREFIX) for one in sorted(known)]
+    near = get_close_matches(name.removeprefix(PREFIX), words, 1)
+    return unknown(name, [PREFIX + one for one in near])
+
+
+def known_variables() -> frozenset[str]:
+    """Return the variables that Moorage knows: those of settings, and `ALSO`."""
+    from moorage.config import FIELDS  # deferred: a tenth of the start of `moorage run`
+
+    return frozenset(ALSO) | {PREFIX + name.upper() for name in FIELDS}

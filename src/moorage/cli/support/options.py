@@ -1,34 +1,24 @@
-"""Options that commands share; those for settings are generated from the settings."""
+"""Options that commands share; those for settings: `settings.py`."""
 
 import math
 from collections.abc import Callable
 from socket import socket
-from typing import Any, Literal, TypeVar, get_args, get_origin
+from typing import Any, TypeVar
 
 import click
 
-from moorage import config
 from moorage.cli.support.output import USAGE, Failure
-from moorage.config.errors import ConfigError
 
 C = TypeVar("C", bound=Callable[..., Any])
 
-config_option = click.option(
-    "--config",
-    "config_file",
-    envvar="MOORAGE_CONFIG",
-    type=click.Path(),
-    metavar="FILE",
-    help="Settings file; by default moorage.toml, if it exists.",
-)
 metrics_option = click.option(
     "--metrics-listen",
     metavar="HOST:PORT",
-    help="Serve metrics for Prometheus, and probes; by default none.",
+    help="Serve metrics for Prometheus, and probes, on this address; not served by default.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 wide_option = click.option(
-    "--wide", is_flag=True, help="On a terminal: all columns and complete texts."
+    "--wide", is_flag=True, help="On a terminal, print all columns and complete texts."
 )
 
 
@@ -65,51 +55,6 @@ def example(*lines: str) -> str:
     """Return the epilog of a command's help that shows these command lines as they are."""
     title = "Example:" if len(lines) == 1 else "Examples:"
     return "\n".join(["\b", title, *(f"  {line}" for line in lines)])
-
-
-def settings_options(*names: str) -> Callable[[C], C]:
-    """Add one option per setting to a command."""
-
-    def decorate(command: C) -> C:
-        for name in reversed(names):
-            command = _option(name)(command)
-        return command
-
-    return decorate
-
-
-def _option(name: str) -> Callable[[C], C]:
-    hint = get_args(config.Settings.__annotations__[name])[0]
-    dashed = name.replace("_", "-")
-    meaning = f"{config.FIELDS[name]} Default: {_default(name)}."
-    if hint is bool:
-        return click.option(f"--{dashed}/--no-{dashed}", name, default=None, help=meaning)
-    kind: Any = click.Choice(get_args(hint)) if get_origin(hint) is Literal else str
-    metavar = None if get_origin(hint) is Literal else "VALUE"
-    return click.option(f"--{dashed}", name, type=kind, metavar=metavar, help=meaning)
-
-
-def _default(name: str) -> str:
-    default = getattr(config.Settings(), name)
-    if default is None or default == ():
-        return "none"
-    return str(default).lower() if isinstance(default, bool) else str(default)
-
-
-def load(options: dict[str, Any], config_file: str | None) -> config.Loaded:
-    """Merge all sources of settings. Raises Failure: 2, a setting is invalid."""
-    try:
-        return config.load(options, file=config_file)
-    except ConfigError as error:
-        raise Failure(USAGE, str(error)) from None
-
-
-def address_of(settings: config.Settings) -> str:
-    """Return the database's address with its password. Raises Failure: 2, a setting is invalid."""
-    try:
-        return config.database_address(settings)
-    except ConfigError as error:
-        raise Failure(USAGE, str(error)) from None
 
 
 def listening(address: str | None) -> list[socket]:

@@ -6,10 +6,8 @@ A file has one table, `pools`, from names of pools to their properties, which ar
 
 import json
 import math
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 
@@ -53,6 +51,8 @@ class Difference:
 
 def read(path: str) -> dict[str, PoolWanted]:
     """Return the pools that a file describes. Raises Failure: 2."""
+    import tomllib  # deferred: most commands about pools read no file
+
     try:
         text = Path(path).read_text()
         described: Any = yaml_read(text) if path.endswith(YAML_ENDINGS) else tomllib.loads(text)
@@ -60,7 +60,7 @@ def read(path: str) -> dict[str, PoolWanted]:
         raise Failure(USAGE, f"cannot read {path}: {_reason(error)}") from None
     pools = described.get("pools") if isinstance(described, dict) else None
     if not isinstance(pools, dict) or described.keys() != {"pools"}:
-        raise Failure(USAGE, f"{path}: there must be one table, 'pools', and nothing else")
+        raise Failure(USAGE, f"{path}: the file must have one table, 'pools', and nothing else")
     wanted = {}
     for name, properties in pools.items():
         try:
@@ -73,7 +73,7 @@ def read(path: str) -> dict[str, PoolWanted]:
 def _reason(error: Exception) -> str:
     """Return what is wrong, without the number of an OSError."""
     if isinstance(error, UnicodeDecodeError):
-        return "it is not a text in UTF-8"
+        return "it is not UTF-8 text"
     return getattr(error, "strerror", None) or str(error)
 
 
@@ -125,6 +125,8 @@ def _wanted(properties: Any) -> PoolWanted:
 
 
 def _unknown(name: str, known: Sequence[str]) -> str:
+    from difflib import get_close_matches  # deferred: most names are right
+
     near = "".join(f" (did you mean '{one}'?)" for one in get_close_matches(name, known, 1))
     return f"unknown property '{name}'{near}; known: {', '.join(known)}"
 
@@ -206,7 +208,7 @@ def toml_of(pools: Iterable[Pool]) -> list[str]:
     for pool in pools:
         lines += ["", f"[pools.{_toml(pool.name)}]"]
         if pool.slots:
-            lines.append("# Its limit is its slots, which this file does not have.")
+            lines.append("# The limit of this pool is its slots, which this file does not have.")
         lines += [f"{name} = {_toml(value)}" for name, value in described(pool).items()]
     return lines
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import select
-import shutil
 import sys
 from contextlib import suppress
 from typing import IO
@@ -57,6 +56,8 @@ class Progress:
         if not self.live:
             self.say(text)
             return
+        import shutil  # deferred: it loads compressions, and only a terminal needs it
+
         width = shutil.get_terminal_size().columns - 1
         self._write(CLEAR_LINE + f"moorage: {printable(text)}"[:width])
         self._shown = True

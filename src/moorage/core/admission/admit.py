@@ -18,6 +18,7 @@ page.
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from enum import Enum, auto
+from operator import attrgetter
 
 from msgspec import Struct, structs
 
@@ -59,6 +60,8 @@ TryClaim = Callable[[Lease], str | Later | None]
 """
 
 Order = tuple[int, int]
+
+_POOL = attrgetter("pool")
 
 
 class TicketsNeeded(Struct, frozen=True):
@@ -166,10 +169,9 @@ class _Scan:
         for ticket in tickets:
             if not self.opened:
                 break
-            place = order(ticket)
-            while ends and ends[-1][0] < place:
+            while ends and ends[-1][0] < order(ticket):
                 self._run_short(ends.pop()[1])
-            if any(need.pool in self.opened for need in ticket.needs):
+            if not self.opened.isdisjoint(map(_POOL, ticket.needs)):
                 self._judge(ticket)
         for _, name in ends:
             self._run_short(name)
@@ -218,7 +220,7 @@ class _Scan:
         for lease in self.facts.leases.values():
             if lease.state != "waiting" or lease.id in self.draft.changes.leases:
                 continue
-            pools = {need.pool for need in lease.needs} & known.keys()
+            pools = known.keys() & map(_POOL, lease.needs)
             for name in pools:
                 known[name] += 1
             if pools:
@@ -248,14 +250,14 @@ class _Scan:
         """Grant the next ticket, set its units aside, or pass it over."""
         if not ticket.forced and self._is_passed_over(ticket):
             return
-        lacks = any(self._lacks(ticket, need) for need in ticket.needs)
+        lacks = self._lacks(ticket)
         unasked = ticket.pull and not is_waited_for(ticket) and ticket.id not in self.polled
         # Once a line is short the whole scan is repeated, so further claims are pointless.
         if lacks or unasked or self.short:
             if not self._leaves(ticket):
                 self._set_aside(ticket)
             return
-        refusal = self._claim(ticket)
+        refusal = None if ticket.allocations is None else self._claim(ticket)
         if isinstance(refusal, Later):
             self._stop(ticket)
         elif refusal is None:
@@ -300,10 +302,14 @@ class _Scan:
         fit = (slot for slot in self._idle(need.pool).of(need.state) if slot.name == name)
         return next((slot for slot in fit if is_free(slot, self.moment.at)), None)
 
-    def _lacks(self, ticket: Lease, need: Need) -> bool:
-        if ticket.forced and self.draft.pool(need.pool).spec.limit is not None:
-            return False
-        return self._left(need) < need.units
+    def _lacks(self, ticket: Lease) -> bool:
+        """Is too little left for any need of a ticket?"""
+        for need in ticket.needs:
+            if ticket.forced and self.draft.pool(need.pool).spec.limit is not None:
+                continue
+            if self._left(need) < need.units:
+                return True
+        return False
 
     def _left(self, need: Need) -> int:
         """Return how many units are left that a need fits."""
@@ -317,8 +323,6 @@ class _Scan:
         return self._idle(need.pool).fitting(need) >= need.units
 
     def _claim(self, ticket: Lease) -> str | Later | None:
-        if ticket.allocations is None:
-            return None
         if self.try_claim is None:
             raise ValueError(f"ticket {ticket.id} has allocations: there must be a way to claim")
         return self.try_claim(ticket)
@@ -349,7 +353,7 @@ class _Scan:
     def _grant(self, ticket: Lease) -> None:
         taken = []
         for need in ticket.needs:
-            if self.draft.pool(need.pool).spec.limit is None:
+            if self.facts.pools[need.pool].spec.limit is None:
                 taken += self._idle(need.pool).take(need, need.units)
             self._use(need, forced=ticket.forced)
             owned = (need.pool, ticket.owner)
@@ -381,8 +385,9 @@ class _Scan:
         """Is anything left in a state that a ticket waits for?"""
         left = self.left[pool.name]
         states = (FREE,) if pool.spec.limit is not None else pool.awaited
-        if any(left.get(state, 0) > 0 for state in states):
-            return True
+        for state in states:
+            if left.get(state, 0) > 0:
+                return True
         if not pool.sought or left.get(FREE, 0) <= 0:
             return False
         idle = self._idle(pool.name)

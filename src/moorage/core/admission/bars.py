@@ -54,6 +54,8 @@ def bar_of(facts: Facts, pool: Pool, owner: str, units: int, granted: int = 0) -
         return "paused"
     if units > limit_of(facts, pool):
         return "above_limit"
+    if pool.spec.quota is None:
+        return None
     quota = quota_left(facts, pool, owner)
     if quota is not None and units + granted > quota:
         return "quota"

@@ -1,6 +1,7 @@
-"""Bounds of a pool on its users' requests. Operators are exempt: they could change the pool.
+"""Bounds of a pool on requests: what it can grant at all, and what its users may ask for.
 
-`ttl_max`, which is checked elsewhere, binds operators too: an abandoned lease must end.
+Operators are exempt from the latter: they could change the pool. `ttl_max`, which is checked
+elsewhere, binds operators too: an abandoned lease must end.
 """
 
 from collections.abc import Iterable
@@ -20,13 +21,15 @@ from moorage.core.admission.model import (
 )
 from moorage.core.admission.owners import is_reserved, project_of
 from moorage.core.admission.requests import NEVER, LeaseRequest, Proof
-from moorage.core.admission.units import fitting, free_units, units_by_pool
-from moorage.core.clock import SECOND
-from moorage.core.counting import counted
+from moorage.core.admission.slots import free
+from moorage.core.admission.units import fitting, free_units, units_by_pool, units_of
+from moorage.core.clock import SECOND, Instant
+from moorage.core.counting import are, counted
 from moorage.core.errors import Code, Error
 from moorage.core.limits import ASKERS_MAX, IDENTIFIER_LENGTH_MAX, PRIORITY_MAX, WISHES_MAX
 from moorage.core.service_time import Moment
 from moorage.core.wildcards import BELOW, is_entry
+from moorage.core.wishes import labels_text, suits
 from moorage.wire.enums import LadderRole
 
 EXEMPT: LadderRole = "operator"
@@ -59,6 +62,55 @@ def check_asker(pools: Iterable[Pool], request: LeaseRequest) -> None:
             request.hold is NEVER or (request.hold is not None and request.hold > most)
         ):
             raise _hold_above(pool, most)
+
+
+def check_units(facts: Facts, pools: Iterable[Pool], request: LeaseRequest, at: Instant) -> None:
+    """Raise UNITS_ABOVE_LIMIT if its pools in their present form could never grant a request.
+
+    A forced one is bound only by the number of free slots. A limit that follows members may grow,
+    and a slot that is drained but kept may be resumed: requests wait for both.
+    """
+    needed = units_by_pool(request.needs)
+    for pool in pools:
+        units, most = needed[pool.name], pool.spec.limit
+        if most is None:
+            most = units_of(pool, _there(facts, pool))
+        if request.forced:
+            check_slots(facts, pool, request.needs, at)
+        elif (lacking := _lacking(facts, pool, request.needs)) is not None:
+            raise Error(
+                Code.UNITS_ABOVE_LIMIT,
+                f"The request needs {counted(lacking.units, 'slot')} with"
+                f" {labels_text(lacking.wanted)} of pool '{pool.name}', but the pool has only"
+                f" {_there(facts, pool, lacking.wanted)}.",
+            )
+        elif units > most and pool.spec.per_member is None:
+            raise Error(
+                Code.UNITS_ABOVE_LIMIT,
+                f"The request needs {counted(units, 'unit')} of pool '{pool.name}', but the pool"
+                f" has only {most}.",
+            )
+        elif pool.spec.quota is not None and units > pool.spec.quota:
+            raise Error(
+                Code.UNITS_ABOVE_LIMIT,
+                f"The request needs {counted(units, 'unit')} of pool '{pool.name}', but one owner"
+                f" may have only {pool.spec.quota}.",
+            )
+
+
+def check_slots(facts: Facts, pool: Pool, needs: Iterable[Need], at: Instant) -> None:
+    """Raise UNITS_ABOVE_LIMIT if a pool has slots, but too few free ones for a forced request."""
+    if pool.spec.limit is not None:
+        return
+    slots = facts.slots.get(pool.name, {}).values()
+    for need in needs:
+        idle = sum(suits(slot.labels, need.wanted) for slot in free(slots, at, need.state))
+        if need.pool == pool.name and need.units > idle:
+            raise Error(
+                Code.UNITS_ABOVE_LIMIT,
+                f"The request needs {counted(need.units, 'slot')} of pool '{pool.name}' in the"
+                f" state '{need.state}', but only {idle} {are(idle)} not in use.",
+            )
 
 
 def check_hold(
@@ -254,3 +306,17 @@ def _hold_above(pool: Pool, most: int, left: int | None = None) -> Error:
         Code.HOLD_ABOVE_MAX,
         f"hold must be at most {most / SECOND:g} s in pool '{pool.name}'{now}.",
     )
+
+
+def _lacking(facts: Facts, pool: Pool, needs: Iterable[Need]) -> Need | None:
+    """Return the need for which a pool has too few slots with the labels, in whatever state."""
+    for need in needs:
+        own = need.pool == pool.name and need.wanted
+        if own and need.units > _there(facts, pool, need.wanted):
+            return need
+    return None
+
+
+def _there(facts: Facts, pool: Pool, wanted: str = "") -> int:
+    """Return how many slots with these labels a pool has, occupied and drained ones included."""
+    return sum(suits(slot.labels, wanted) for slot in facts.slots.get(pool.name, {}).values())

@@ -1,5 +1,6 @@
 """Changes in progress: a decision of several steps sees its own earlier changes."""
 
+from collections.abc import Iterable
 from uuid import NAMESPACE_OID, uuid5
 
 from msgspec import structs
@@ -18,8 +19,15 @@ from moorage.core.admission.model import (
     confirms_by,
 )
 from moorage.core.admission.owners import LEASE_PROXY
-from moorage.core.admission.slots import LeaseEnd, give_back, named, occupied, slot_new
-from moorage.core.admission.units import is_gang, lacking, rested, units_by_pool
+from moorage.core.admission.slots import (
+    LeaseEnd,
+    Slots,
+    give_back,
+    named,
+    occupied,
+    slot_new,
+)
+from moorage.core.admission.units import lacking, rested, units_by_pool
 from moorage.core.clock import Instant
 from moorage.core.service_time import Moment
 
@@ -64,11 +72,20 @@ class Draft:
         """Store a lease as given; sums do not change."""
         self.changes.leases[lease.id] = lease
 
-    def wait(self, ticket: Lease, sign: int = 1) -> None:
-        """Add a ticket to its lines, or (-1) remove it."""
-        gang = is_gang(ticket.needs)
-        for name in units_by_pool(ticket.needs):
+    def wait(self, ticket: Lease, sign: int = 1, *, granted: bool = False) -> None:
+        """Add a ticket to its lines, or (-1) remove it.
+
+        `granted`: from now on its units count as occupied and, unless it is forced, in pacing.
+        """
+        needed = units_by_pool(ticket.needs)
+        gang = len(needed) > 1
+        for name, units in needed.items():
             pool = self.pool(name)
+            in_use, paced_at = pool.occupied, pool.paced_at
+            if granted:
+                in_use += units
+                if pool.spec.pacing is not None and not ticket.forced:
+                    paced_at = pacing.paid(pool, units, self.moment.at, ticket.arrival)
             awaited, sought = pool.awaited, pool.sought
             for need in ticket.needs if pool.spec.limit is None else ():
                 if need.pool == name and need.wanted:
@@ -81,27 +98,25 @@ class Draft:
                 gangs=pool.gangs + sign * gang,
                 awaited=awaited,
                 sought=sought,
+                occupied=in_use,
+                paced_at=paced_at,
             )
 
     def grant(self, ticket: Lease, taken: list[Slot]) -> Lease:
         """Turn a ticket into a lease that occupies its units; the caller has checked it."""
-        self.wait(ticket, -1)
-        for name, units in units_by_pool(ticket.needs).items():
-            pool = self.pool(name)
-            self.changes.pools[name] = structs.replace(pool, occupied=pool.occupied + units)
-        return self.start(ticket, taken, paying=not ticket.forced)
+        self.wait(ticket, -1, granted=True)
+        return self.start(ticket, taken)
 
-    def start(self, ticket: Lease, taken: list[Slot], *, paying: bool) -> Lease:
-        """Grant a ticket units that already count as occupied."""
+    def start(self, ticket: Lease, taken: list[Slot]) -> Lease:
+        """Grant a ticket units that already count as occupied, and in pacing."""
         moment = self.moment
-        if paying:
-            self._pay(ticket)
-        slots = {}
-        dests = {(need.pool, need.state): need.dest for need in ticket.needs}
-        for slot in taken:
-            dest = dests.get((slot.pool, slot.state), slot.state)
-            slots.update(occupied(moment, self.wall, ticket, [slot], dest))
-        self.changes.slots.update(slots)
+        slots: Slots = {}
+        if taken:
+            dests = {(need.pool, need.state): need.dest for need in ticket.needs}
+            for slot in taken:
+                dest = dests.get((slot.pool, slot.state), slot.state)
+                slots.update(occupied(moment, self.wall, ticket, [slot], dest))
+            self.changes.slots.update(slots)
         confirm_by = confirms_by(ticket.ttl, moment) if ticket.attended else None
         lease = structs.replace(
             ticket,
@@ -111,7 +126,7 @@ class Draft:
             confirm_by=confirm_by,
             hold_until=self._hold_until(ticket),
             token=FencingToken(0, 0, self._grants),
-            slots=named(slots),
+            slots=named(slots) if taken else {},
             detail="",
         )
         self._grants += 1
@@ -176,17 +191,16 @@ class Draft:
         self.put(ended)
         return ended
 
-    def vacate(self, name: str, units: int, idle: int, cause: Cause) -> None:
-        """Reduce a pool's occupied units; `idle` of them start their cooldown."""
-        pool = self.pool(name)
-        self.changes.pools[name] = structs.replace(
+    def vacate(self, pool: Pool, units: int, idle: int, cause: Cause) -> None:
+        """Reduce the occupied units of a pool as changed so far; `idle` start their cooldown."""
+        self.changes.pools[pool.name] = structs.replace(
             pool,
             occupied=pool.occupied - units,
             resting=rested(pool.resting, self.moment.at, pool.spec, cause, idle),
         )
 
     def _free(self, lease: Lease, end: LeaseEnd, states: dict[str, str] | None) -> None:
-        given = give_back(self.facts, lease, end, states)
+        given = give_back(self.facts, lease, end, states) if lease.slots else {}
         self.changes.slots.update(given)
         for name, units in units_by_pool(lease.needs).items():
             pool = self.pool(name)
@@ -197,9 +211,10 @@ class Draft:
                 )
             else:
                 idle = units
-            self.vacate(name, units, idle, end.cause)
+            self.vacate(pool, units, idle, end.cause)
 
-    def _pay(self, ticket: Lease) -> None:
+    def pay(self, ticket: Lease) -> None:
+        """Count the grant of units that are occupied already in the pacing of their pools."""
         for name, units in units_by_pool(ticket.needs).items():
             pool = self.pool(name)
             if pool.spec.pacing is not None:
@@ -213,16 +228,16 @@ def counted(counts: dict[str, int], word: str, more: int) -> dict[str, int]:
     return {word: count for word, count in found.items() if count}
 
 
-def grow(draft: Draft, ticket: Lease) -> None:
-    """Make the slots that are missing after a ticket has joined its lines.
+def grow(draft: Draft, ticket: Lease, pools: Iterable[Pool]) -> None:
+    """Make the slots that are missing after a ticket has joined the lines of these pools.
 
     They start in the pool's `Growth.state`: a client may have to prepare them first.
     """
-    for name in units_by_pool(ticket.needs):
-        pool = draft.pool(name)
-        if pool.growth is None:
+    for before in pools:
+        if before.growth is None:
             continue
+        pool, name = draft.pool(before.name), before.name
         for n in range(lacking(pool, draft.slots(name).values())):
             fresh = str(uuid5(NAMESPACE_OID, f"{ticket.id}/{name}/{n}"))
-            slot = slot_new(name, fresh, pool.growth.state, draft.wall, dynamic=True)
+            slot = slot_new(name, fresh, before.growth.state, draft.wall, dynamic=True)
             draft.changes.slots[name, fresh] = slot

@@ -5,7 +5,8 @@ needed: loaded rows equal stored rows. Lines are loaded in pages, when `admit` a
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from operator import attrgetter
 
 from msgspec import Struct, structs
 
@@ -14,6 +15,8 @@ from moorage.core.clock import Instant
 from moorage.core.ids import LeaseId
 from moorage.core.service_time import Timeline
 from moorage.core.wishes import suits
+
+_POOL = attrgetter("pool")
 
 
 class Immediate(Struct, frozen=True):
@@ -101,26 +104,25 @@ class Line:
     """The place of the last one as stored, see `admit.order`: the batch may have moved it since."""
 
 
-@dataclass(slots=True)
-class Changes:
+class Changes(Struct):
     """After-images, by key. None: deleted. Within a batch the last one counts."""
 
-    pools: dict[str, Pool | None] = field(default_factory=dict)
-    leases: dict[LeaseId, Lease | None] = field(default_factory=dict)
-    slots: dict[tuple[str, str], Slot | None] = field(default_factory=dict)
-    outcomes: list[StartOutcome] = field(default_factory=list)
-    heard: dict[LeaseId, Instant | None] = field(default_factory=dict)
+    pools: dict[str, Pool | None] = {}
+    leases: dict[LeaseId, Lease | None] = {}
+    slots: dict[tuple[str, str], Slot | None] = {}
+    outcomes: list[StartOutcome] = []
+    heard: dict[LeaseId, Instant | None] = {}
     """New `heard_until` of leases that are otherwise unchanged: no change rows, no revision."""
-    postponed: set[LeaseId] = field(default_factory=set)
+    postponed: set[LeaseId] = set()
     """Unchanged leases whose stored due time is now too early: `due_of` with the timeline is
     stored instead, also without change rows."""
     arrivals: int | None = None
     """The arrival number of the newest ticket, if there are new ones; without change rows."""
-    unfinished: set[str] = field(default_factory=set)
+    unfinished: set[str] = set()
     """Pools in whose lines some tickets could not be tried; to be scanned again. Not stored."""
-    polled: set[LeaseId] = field(default_factory=set)
+    polled: set[LeaseId] = set()
     """Pull tickets whose holders poll in this batch: they may be granted now. Not stored."""
-    at_once: list[Immediate] = field(default_factory=list)
+    at_once: list[Immediate] = []
     """Requests for what is left after the lines. Not stored."""
 
     def update(self, other: "Changes") -> None:
@@ -137,15 +139,16 @@ class Changes:
                 self.heard[lease] = until
             else:
                 self.leases[lease] = structs.replace(changed, heard_until=until)
-        self.postponed |= other.postponed
-        self.arrivals = self.arrivals if other.arrivals is None else other.arrivals
-        self.unfinished |= other.unfinished
-        self.polled |= other.polled
-        self.at_once += other.at_once
+        self.postponed.update(other.postponed)
+        if other.arrivals is not None:
+            self.arrivals = other.arrivals
+        self.unfinished.update(other.unfinished)
+        self.polled.update(other.polled)
+        self.at_once.extend(other.at_once)
 
     def unlogged(self) -> "Changes":
         """Return the changes that have no change rows."""
-        return replace(self, pools={}, leases={}, slots={}, outcomes=[])
+        return structs.replace(self, pools={}, leases={}, slots={}, outcomes=[])
 
     def __bool__(self) -> bool:
         return self.is_published or bool(self.heard or self.postponed) or self.arrivals is not None
@@ -240,24 +243,22 @@ class Facts:
     def _lease(self, key: LeaseId, lease: Lease | None) -> None:
         before = self.leases.pop(key, None)
         if before is not None:
-            self._hold(before, -1)
             self.asked.pop((before.owner, before.key), None)
         if lease is not None:
             self.leases[key] = lease
             self.asked[lease.owner, lease.key] = key
-            self._hold(lease, 1)
             was = None if before is None else before.state
             self.grants += lease.state == "granted" and was != "granted"
-
-    def _hold(self, lease: Lease, sign: int) -> None:
-        if lease.state == "waiting":
-            for pool in {need.pool for need in lease.needs}:
-                self.waits[pool, lease.owner] = self.waits.get((pool, lease.owner), 0) + sign
-        if lease.state != "granted":
-            return
-        for need in lease.needs:
-            at = (need.pool, lease.owner)
-            self.held[at] = self.held.get(at, 0) + sign * need.units
+        for one, sign in ((before, -1), (lease, 1)):
+            if one is None:
+                continue
+            if one.state == "waiting":
+                for pool in set(map(_POOL, one.needs)):
+                    self.waits[pool, one.owner] = self.waits.get((pool, one.owner), 0) + sign
+            elif one.state == "granted":
+                for need in one.needs:
+                    at = (need.pool, one.owner)
+                    self.held[at] = self.held.get(at, 0) + sign * need.units
 
 
 Answer = tuple[Changes, LeaseId]

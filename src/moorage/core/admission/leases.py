@@ -38,7 +38,6 @@ from moorage.core.admission.requests import (
     check_duration,
     check_proof,
     check_request,
-    check_units,
     check_version,
     hold_of,
     in_order,
@@ -323,19 +322,21 @@ def enter(
 
     Raises as `acquire`, except KEY_REUSED.
     """
-    check_request(draft.facts, request)
-    bounds.check_asker(pools_of(draft.facts, request.needs), request)
-    check_units(draft.facts, request, draft.moment.at)
+    pools = check_request(draft.facts, request)
+    bounds.check_asker(pools, request)
+    bounds.check_units(draft.facts, pools, request, draft.moment.at)
     if not request.forced:
-        for name in units_by_pool(request.needs):
-            bounds.check_queue(draft, draft.pool(name), request, before)
-            bounds.check_labels_sought(draft.pool(name), request)
-    ticket = ticket_of(draft, request, draft.arrive() if place is None else place.arrival)
+        for known in pools:
+            pool = draft.pool(known.name)
+            bounds.check_queue(draft, pool, request, before)
+            bounds.check_labels_sought(pool, request)
+    arrival = draft.arrive() if place is None else place.arrival
+    ticket = ticket_of(draft, pools, request, arrival)
     if place is not None:
         ticket = placed(ticket, place)
     draft.put(ticket)
     draft.wait(ticket)
-    grow(draft, ticket)
+    grow(draft, ticket, pools)
     return request.id
 
 
@@ -344,9 +345,8 @@ def placed(ticket: Lease, old: Lease) -> Lease:
     return structs.replace(ticket, priority=old.priority, priority_asked=old.priority_asked)
 
 
-def ticket_of(draft: Draft, request: LeaseRequest, arrival: int) -> Lease:
-    """Return the ticket of a request, which is not stored yet."""
-    pools = pools_of(draft.facts, request.needs)
+def ticket_of(draft: Draft, pools: list[Pool], request: LeaseRequest, arrival: int) -> Lease:
+    """Return the ticket of a request for units of these pools, which is not stored yet."""
     ticket = Lease(
         id=request.id,
         owner=request.owner,
@@ -363,7 +363,7 @@ def ticket_of(draft: Draft, request: LeaseRequest, arrival: int) -> Lease:
         forced=request.forced,
         pull=request.pull,
         attended=request.attended,
-        keep=any(pool.spec.expire == "keep" for pool in pools),
+        keep="keep" in [pool.spec.expire for pool in pools],
         asked_at=draft.moment.at,
         heard_until=request.heard_until,
         allocations=request.allocations,
@@ -455,16 +455,16 @@ def retry(
         return draft.changes, again
     old = live_lease(facts, lease, proof)
     check_version(old, how.version)
-    check_request(facts, new)
-    pools = pools_of(facts, new.needs)
+    pools = check_request(facts, new)
     bounds.check_asker(pools, new)
     keeps = old.needs == in_order(new.needs) and all(pool.spec.on_retry == "keep" for pool in pools)
     keeps_units = keeps and not how.requeue and old.state == "granted"
     held = [slot for slot in facts.slots_of(old.slots) if slot.lease == old.id]
     if keeps_units and _may_keep(facts, old, new, pools) and all(_suits(one, old) for one in held):
         draft.stop(old, "retried")
-        ticket = placed(ticket_of(draft, new, draft.arrive()), old)
-        draft.start(ticket, held, paying=True)
+        ticket = placed(ticket_of(draft, pools, new, draft.arrive()), old)
+        draft.pay(ticket)
+        draft.start(ticket, held)
         return draft.changes, new.id
     ended = draft.end(old, "retried")
     if same_key:

@@ -10,11 +10,12 @@ from collections.abc import Collection, Iterable, Iterator
 from msgspec import structs
 
 from moorage.core.admission.admit import Order, order
+from moorage.core.admission.bounds import check_slots
 from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Answer, Changes, Facts
 from moorage.core.admission.model import Cause, Lease, State
 from moorage.core.admission.owners import is_foreign, project_of
-from moorage.core.admission.requests import check_slots, lease_of, pools_of
+from moorage.core.admission.requests import lease_of, pools_of
 from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId

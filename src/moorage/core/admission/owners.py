@@ -14,7 +14,7 @@ GOVERNORS = f"{GOVERNOR}hosts"
 
 def is_reserved(owner: str) -> bool:
     """Is this no name for a token, project or user, because it owns the leases of others?"""
-    return is_foreign(owner) or owner.startswith(GOVERNOR)
+    return owner.startswith((BOSKOS, GOVERNOR)) or owner == LEASE_PROXY
 
 
 def is_foreign(owner: str) -> bool:

@@ -48,8 +48,8 @@ def wakes_at(pool: Pool, at: Instant, silent_at: Instant | None = None) -> Insta
 
 def is_open(pool: Pool, at: Instant) -> bool:
     """Does pacing permit a grant now?"""
-    opens = opens_at(pool)
-    return opens is None or opens <= at
+    pacing = pool.spec.pacing
+    return pacing is None or opening(pacing, pool.paced_at) <= at
 
 
 def permitted(pool: Pool, at: Instant, units: int) -> int:

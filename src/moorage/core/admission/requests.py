@@ -2,16 +2,14 @@
 
 from collections.abc import Iterable
 from enum import Enum
+from operator import attrgetter
 from typing import Final, Literal
 
 from msgspec import Struct, structs
 
 from moorage.core.admission.facts import Facts
 from moorage.core.admission.model import FREE, LEASED, FencingToken, Lease, Need, Pool
-from moorage.core.admission.slots import free
-from moorage.core.admission.units import units_by_pool, units_of
 from moorage.core.clock import SECOND, Instant
-from moorage.core.counting import are, counted
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
 from moorage.core.labels import check_labels
@@ -26,7 +24,7 @@ from moorage.core.limits import (
     TTL_SECONDS_MIN,
 )
 from moorage.core.texts import check_plain
-from moorage.core.wishes import labels_of, labels_text, suits
+from moorage.core.wishes import labels_of
 from moorage.wire.defaults import PATIENCE_SECONDS
 
 PATIENCE = round(PATIENCE_SECONDS * SECOND)
@@ -39,6 +37,12 @@ class _Sentinel(Enum):
 
 NEVER: Final = _Sentinel.NEVER
 """A TTL or hold: none at all, whatever the pools' defaults are."""
+
+# Unlike generators and lambdas, these run without a frame: every request comes here.
+_PLACE = attrgetter("pool", "state")
+_STATES = attrgetter("state", "dest")
+_WANTED = attrgetter("wanted")
+_TTL = attrgetter("spec.ttl")
 
 Term = int | Literal[_Sentinel.NEVER] | None
 """Microseconds; None: the shortest of the pools' defaults."""
@@ -113,22 +117,22 @@ def check_version(lease: Lease, version: int | None) -> None:
         )
 
 
-def check_request(facts: Facts, request: LeaseRequest) -> None:
-    """Raise INVALID or POOL_UNKNOWN if a request is not valid."""
+def check_request(facts: Facts, request: LeaseRequest) -> list[Pool]:
+    """Return the pools of a valid request. Raises INVALID, POOL_UNKNOWN."""
     _check_words(request)
-    _check_needs(facts, request.needs)
+    pools = _check_needs(facts, request.needs)
     terms = (("ttl", request.ttl), ("hold", request.hold))
     for name, term in terms:
         if term is not None and term is not NEVER:
             check_duration(name, term)
-    for pool in pools_of(facts, request.needs):
-        _check_ttl(pool, None if request.ttl is NEVER else request.ttl)
+    if request.ttl is not None and request.ttl is not NEVER:
+        for pool in pools:
+            _check_ttl(pool, request.ttl)
+    return pools
 
 
-def _check_ttl(pool: Pool, ttl: int | None) -> None:
+def _check_ttl(pool: Pool, ttl: int) -> None:
     """Raise INVALID if a pool does not permit this TTL."""
-    if ttl is None:
-        return
     if ttl < TTL_SECONDS_MIN * SECOND:
         raise Error(Code.INVALID, f"ttl must be at least {TTL_SECONDS_MIN} s.")
     if ttl > pool.spec.ttl_max:
@@ -143,53 +147,9 @@ def check_duration(name: str, microseconds: int, least: int = 1) -> None:
         raise Error(Code.INVALID, f"{name} must be {bound} {DURATION_SECONDS_MAX} s.")
 
 
-def check_units(facts: Facts, request: LeaseRequest, at: Instant) -> None:
-    """Raise UNITS_ABOVE_LIMIT if the pools in their present form could never grant a request.
-
-    A forced one is bound only by the number of free slots. A limit that follows members may grow,
-    and a slot that is drained but kept may be resumed: requests wait for both.
-    """
-    for pool in pools_of(facts, request.needs):
-        units, most = units_by_pool(request.needs)[pool.name], pool.spec.limit
-        if most is None:
-            most = units_of(pool, _there(facts, pool))
-        if request.forced:
-            check_slots(facts, pool, request.needs, at)
-        elif (lacking := _lacking(facts, pool, request.needs)) is not None:
-            raise Error(
-                Code.UNITS_ABOVE_LIMIT,
-                f"The request needs {counted(lacking.units, 'slot')} with"
-                f" {labels_text(lacking.wanted)} of pool '{pool.name}', but the pool has only"
-                f" {_there(facts, pool, lacking.wanted)}.",
-            )
-        elif units > most and pool.spec.per_member is None:
-            raise Error(
-                Code.UNITS_ABOVE_LIMIT,
-                f"The request needs {counted(units, 'unit')} of pool '{pool.name}', but the pool"
-                f" has only {most}.",
-            )
-        elif pool.spec.quota is not None and units > pool.spec.quota:
-            raise Error(
-                Code.UNITS_ABOVE_LIMIT,
-                f"The request needs {counted(units, 'unit')} of pool '{pool.name}', but one owner"
-                f" may have only {pool.spec.quota}.",
-            )
-
-
-def _lacking(facts: Facts, pool: Pool, needs: Iterable[Need]) -> Need | None:
-    """Return the need for which a pool has too few slots with the labels, in whatever state."""
-    own = (need for need in needs if need.pool == pool.name and need.wanted)
-    return next((n for n in own if n.units > _there(facts, pool, n.wanted)), None)
-
-
-def _there(facts: Facts, pool: Pool, wanted: str = "") -> int:
-    """Return how many slots with these labels a pool has, occupied and drained ones included."""
-    return sum(suits(slot.labels, wanted) for slot in facts.slots.get(pool.name, {}).values())
-
-
 def in_order(needs: Iterable[Need]) -> tuple[Need, ...]:
     """Return needs in the order of `Lease.needs`."""
-    return tuple(sorted(needs, key=lambda need: (need.pool, need.state)))
+    return tuple(sorted(needs, key=_PLACE))
 
 
 def pools_of(facts: Facts, needs: Iterable[Need]) -> list[Pool]:
@@ -207,15 +167,16 @@ def ttl_of(pools: list[Pool], term: Term) -> int | None:
     """Return the TTL of a lease in these pools; None: it need not be renewed."""
     if term is NEVER:
         return None
-    return min(pool.spec.ttl for pool in pools) if term is None else term
+    return min(map(_TTL, pools)) if term is None else term
 
 
 def hold_of(pools: list[Pool], term: Term) -> int | None:
     """Return the hold of a lease in these pools; None: it has none."""
     if term is NEVER:
         return None
-    holds = [pool.spec.hold for pool in pools if pool.spec.hold is not None]
-    return min(holds, default=None) if term is None else term
+    if term is not None:
+        return term
+    return min([pool.spec.hold for pool in pools if pool.spec.hold is not None], default=None)
 
 
 def _check_words(request: LeaseRequest) -> None:
@@ -240,41 +201,30 @@ def _check_words(request: LeaseRequest) -> None:
     check_labels(request.labels)
 
 
-def _check_needs(facts: Facts, needs: tuple[Need, ...]) -> None:
+def _check_needs(facts: Facts, needs: tuple[Need, ...]) -> list[Pool]:
+    """Return the pools of valid needs."""
     if not 1 <= len(needs) <= NEEDS_MAX:
         raise Error(Code.INVALID, f"A request must have 1 to {NEEDS_MAX} needs.")
-    if len({(need.pool, need.state) for need in needs}) < len(needs):
+    if len(set(map(_PLACE, needs))) < len(needs):
         raise Error(Code.INVALID, "needs may name each pool only once: add up its units.")
     for need in needs:
         if not 1 <= need.units <= MAX_INT:
             raise Error(Code.INVALID, f"units must be from 1 to {MAX_INT}.")
-        check_labels(labels_of(need.wanted))
-    for pool in pools_of(facts, needs):
-        named = pool.spec.limit is None
-        if not named and any(need.pool == pool.name and need.wanted for need in needs):
+        if need.wanted:
+            check_labels(labels_of(need.wanted))
+    pools = pools_of(facts, needs)
+    for pool in pools:
+        if pool.spec.limit is None:
+            continue
+        own = [need for need in needs if need.pool == pool.name]
+        if any(map(_WANTED, own)):
             raise Error(
                 Code.INVALID,
                 f"Pool '{pool.name}' has no named slots, so none with labels: omit labels.",
             )
-        if not named and any(
-            need.pool == pool.name and (need.state, need.dest) != (FREE, LEASED) for need in needs
-        ):
+        if set(map(_STATES, own)) != {(FREE, LEASED)}:
             raise Error(Code.INVALID, f"pool {pool.name} has no slots, so none with a state")
-
-
-def check_slots(facts: Facts, pool: Pool, needs: Iterable[Need], at: Instant) -> None:
-    """Raise UNITS_ABOVE_LIMIT if a pool has slots, but too few free ones for a forced request."""
-    if pool.spec.limit is not None:
-        return
-    slots = facts.slots.get(pool.name, {}).values()
-    for need in needs:
-        idle = sum(suits(slot.labels, need.wanted) for slot in free(slots, at, need.state))
-        if need.pool == pool.name and need.units > idle:
-            raise Error(
-                Code.UNITS_ABOVE_LIMIT,
-                f"The request needs {counted(need.units, 'slot')} of pool '{pool.name}' in the"
-                f" state '{need.state}', but only {idle} {are(idle)} not in use.",
-            )
+    return pools
 
 
 def lease_of(facts: Facts, lease: LeaseId) -> Lease:

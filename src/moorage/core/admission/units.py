@@ -1,6 +1,7 @@
 """How many units a pool has in all, free, and in cooldown. Each rule is defined here once."""
 
 from collections.abc import Collection, Sequence
+from operator import attrgetter
 
 from msgspec import Struct
 
@@ -169,6 +170,9 @@ def rest_of(spec: PoolSpec, cause: Cause) -> int:
     return spec.cooldown
 
 
+_UNTIL = attrgetter("until")
+
+
 def rested(
     rests: tuple[Rest, ...], at: Instant, spec: PoolSpec, cause: Cause, units: int
 ) -> tuple[Rest, ...]:
@@ -180,11 +184,11 @@ def rested(
     longer times.
     """
     rest = rest_of(spec, cause)
-    found = [one for one in rests if one.until > at]
+    found = [one for one in rests if one.until > at] if rests else []
     if rest > 0 and units > 0:
         found.append(Rest(Instant(at + rest), units))
     if len(found) <= RESTS_MAX:
-        return tuple(sorted(found, key=lambda one: one.until))
+        return tuple(sorted(found, key=_UNTIL))
     lines = RESTS_MAX // 2 if spec.lock_delay <= spec.cooldown else RESTS_MAX // 4
     fine = max(1, -(-spec.cooldown // lines))
     coarse = max(1, -(-max(spec.cooldown, spec.lock_delay) // lines))

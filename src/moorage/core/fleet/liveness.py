@@ -11,20 +11,11 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from moorage.core.clock import SECOND, Instant
+from moorage.core.clock import Instant
 from moorage.core.fleet.agents import changes_of
 from moorage.core.fleet.facts import Changes, Facts
 from moorage.core.fleet.model import Agent, Group, Liveness, Policy, State
 from moorage.core.ids import AgentId
-
-AGENTS_PER_SECOND = 50
-"""Agents that make the TTL longer by one second: signs of life stay at about 100 per second."""
-
-NEXT = 0.5
-"""The share of the TTL after which the next sign of life is due."""
-
-JITTER = 0.1
-"""How much earlier or later it may be due, as a share of that."""
 
 LOST_TTLS = 3
 """TTLs of silence after which an agent is lost."""
@@ -34,17 +25,6 @@ BRAKE_LEAST = 3
 
 BRAKE_PERCENT = 30
 """The share of a group's agents that must be silent to make its network suspect."""
-
-
-class TtlRange(NamedTuple):
-    """The TTLs of a small and of a large fleet, in microseconds."""
-
-    least: int = 10 * SECOND
-    most: int = 60 * SECOND
-
-
-TTL_RANGE = TtlRange()
-"""The default; the settings `fleet_ttl_min` and `fleet_ttl_max` override it."""
 
 
 class Silence(NamedTuple):
@@ -60,16 +40,6 @@ class GroupCount(NamedTuple):
 
     not_lost: int
     late: int
-
-
-def ttl_of(agents: int, bounds: TtlRange = TTL_RANGE) -> int:
-    """Return after which silence an agent is late, given the number of agents."""
-    return max(bounds.least, min(bounds.most, agents * SECOND // AGENTS_PER_SECOND))
-
-
-def next_in(ttl: int, chance: float) -> int:
-    """Return when the next sign of life is due; `chance` is random, from 0 to 1."""
-    return round(ttl * NEXT * (1 + JITTER * (2 * chance - 1)))
 
 
 def grace(age: int, since_outage: int | None, ttl: int) -> int:

@@ -5,17 +5,16 @@ compares with the usage before the request, and never counts the request's own r
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import Enum
-from types import MappingProxyType
 from typing import Final, Literal
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
 from moorage.core.ids import ConsumerId, ProviderId
-from moorage.core.ledger.capacity import admits, has_room, may_record
+from moorage.core.ledger.capacity import has_room, may_record, units_ok
 from moorage.core.ledger.facts import Changes, Facts, Keys
 from moorage.core.ledger.model import Allocations, Consumer, Inventory
 from moorage.core.ledger.providers import touched
@@ -34,8 +33,7 @@ KEEP: Final = _Sentinel.KEEP
 """The caller's dialect has no consumer types: keep the stored one (before 1.38)."""
 
 
-@dataclass(frozen=True, slots=True)
-class ConsumerRequest:
+class ConsumerRequest(Struct, frozen=True):
     """The complete new allocations of one consumer; if empty, all are removed.
 
     `generation` is the one the caller has seen: None for a consumer that must not exist yet.
@@ -50,17 +48,19 @@ class ConsumerRequest:
 
 
 Stock = dict[tuple[ProviderId, str], Inventory]
-"""Inventories by provider and class; in a reshape they may differ from the facts."""
+"""The inventories that requests touch, by provider and class."""
 
-_AS_IT_IS: Final[Mapping[tuple[ProviderId, str], Inventory | None]] = MappingProxyType({})
+Offers = Mapping[ProviderId, Mapping[str, Inventory]]
+"""All inventories of some providers; in a reshape they differ from those of the facts."""
+
+_NOTHING: Final[Mapping[str, Inventory]] = {}
 
 
-@dataclass(slots=True)
-class Shift:
+class Shift(Struct):
     """The amounts that requests take and give back, per provider and class."""
 
-    taken: dict[tuple[ProviderId, str], int] = field(default_factory=dict)
-    given: dict[tuple[ProviderId, str], int] = field(default_factory=dict)
+    taken: dict[tuple[ProviderId, str], int] = {}
+    given: dict[tuple[ProviderId, str], int] = {}
 
     def net(self, key: tuple[ProviderId, str]) -> int:
         """Return the increase of this inventory's usage; it may be negative."""
@@ -89,11 +89,12 @@ def replace_for(facts: Facts, now: Instant, requests: list[ConsumerRequest]) -> 
     check_providers(facts, requests)
     check_classes(facts, requests)
     shift = shift_of(facts, requests)
-    check_offers(facts, shift)
-    stock = stock_of(facts, shift)
+    stock = stock_of(facts.inventories, shift)
+    check_offers(facts.inventories, shift, stock)
     check_room(requests, shift, stock)
-    changes = Changes(consumers=consumers_after(facts, now, requests))
-    changes.inventories.update(used_after(shift, stock, now))
+    changes = Changes(
+        consumers=consumers_after(facts, now, requests), inventories=used_after(shift, stock)
+    )
     for uuid in providers_touched(facts, requests):
         changes.providers[uuid] = touched(facts.providers[uuid], now)
     changes.places = places_after(facts, requests, changes)
@@ -110,9 +111,8 @@ def delete_for(facts: Facts, now: Instant, consumer: ConsumerId) -> Changes:
         raise Error(Code.ALLOCATIONS_NOT_FOUND, f"No allocations for consumer '{consumer}'")
     nothing = ConsumerRequest(consumer, {}, held.project_id, held.user_id)
     shift = shift_of(facts, [nothing])
-    changes = Changes(consumers={consumer: None})
-    changes.inventories.update(used_after(shift, stock_of(facts, shift), now))
-    return changes
+    stock = stock_of(facts.inventories, shift)
+    return Changes(consumers={consumer: None}, inventories=used_after(shift, stock))
 
 
 def check_consumers(facts: Facts, requests: list[ConsumerRequest]) -> None:
@@ -147,6 +147,8 @@ def check_classes(facts: Facts, requests: list[ConsumerRequest]) -> None:
     """Raise CLASS_UNKNOWN if a request names a resource class that does not exist."""
     for request in requests:
         for uuid, amounts in request.allocations.items():
+            if amounts.keys() <= facts.standard_classes:
+                continue
             for name in amounts:
                 if not facts.has_class(name):
                     raise MisfitError(
@@ -165,39 +167,23 @@ def shift_of(facts: Facts, requests: list[ConsumerRequest]) -> Shift:
     return shift
 
 
-def stock_of(
-    facts: Facts,
-    shift: Shift,
-    instead: Mapping[tuple[ProviderId, str], Inventory | None] = _AS_IT_IS,
-) -> Stock:
-    """Return the inventories that a shift touches; entries in `instead` replace the facts."""
+def stock_of(offers: Offers, shift: Shift) -> Stock:
+    """Return the inventories that a shift touches, as far as they exist."""
     stock: Stock = {}
-    for key in (*shift.taken, *shift.given):
-        inventory = _inventory(facts, key, instead)
+    for key in shift.taken | shift.given:
+        inventory = offers.get(key[0], _NOTHING).get(key[1])
         if inventory is not None:
             stock[key] = inventory
     return stock
 
 
-def _inventory(
-    facts: Facts,
-    key: tuple[ProviderId, str],
-    instead: Mapping[tuple[ProviderId, str], Inventory | None],
-) -> Inventory | None:
-    return instead[key] if key in instead else facts.inventories_of(key[0]).get(key[1])
-
-
-def check_offers(
-    facts: Facts,
-    shift: Shift,
-    instead: Mapping[tuple[ProviderId, str], Inventory | None] = _AS_IT_IS,
-) -> None:
+def check_offers(offers: Offers, shift: Shift, stock: Stock) -> None:
     """Raise INVENTORY_MISSING for a provider that offers no class that any request asks for."""
+    if shift.taken.keys() <= stock.keys():
+        return
     wanted = {name for _, name in shift.taken}
     for uuid, name in shift.taken:
-        if _inventory(facts, (uuid, name), instead) is not None:
-            continue
-        if all(_inventory(facts, (uuid, other), instead) is None for other in wanted):
+        if (uuid, name) not in stock and wanted.isdisjoint(offers.get(uuid, _NOTHING)):
             raise _missing(uuid, name)
 
 
@@ -219,7 +205,9 @@ def check_room(
                 inventory = stock.get(key)
                 if inventory is None:
                     raise _missing(uuid, name)
-                if not admits(inventory, amount):
+                if not units_ok(
+                    inventory.min_unit, inventory.max_unit, inventory.step_size, amount
+                ):
                     raise _refused(Code.UNITS_VIOLATED, name, uuid, "violate inventory constraints")
                 taken[key] = taken.get(key, 0) + amount
                 net = taken[key] - shift.given.get(key, 0)
@@ -231,11 +219,11 @@ def consumers_after(
     facts: Facts, now: Instant, requests: list[ConsumerRequest]
 ) -> dict[ConsumerId, Consumer | None]:
     """Return the consumers' after-images, in order; consumers without allocations are deleted."""
-    return {
-        request.consumer: _consumer_after(facts, Instant(now + number), request)
-        for number, request in enumerate(requests)
-        if request.allocations or request.consumer in facts.consumers
-    }
+    after: dict[ConsumerId, Consumer | None] = {}
+    for number, request in enumerate(requests):
+        if request.allocations or request.consumer in facts.consumers:
+            after[request.consumer] = _consumer_after(facts, Instant(now + number), request)
+    return after
 
 
 def places_after(
@@ -255,15 +243,13 @@ def places_after(
     return places
 
 
-def used_after(
-    shift: Shift, stock: Stock, now: Instant
-) -> dict[tuple[ProviderId, str], Inventory | None]:
+def used_after(shift: Shift, stock: Stock) -> dict[tuple[ProviderId, str], Inventory | None]:
     """Return the inventories whose usage changes, with their new usage."""
+    taken, given = shift.taken, shift.given
     changed: dict[tuple[ProviderId, str], Inventory | None] = {}
-    for key in (*shift.taken, *shift.given):
-        net = shift.net(key)
-        if net and key in stock:
-            inventory = stock[key]
+    for key, inventory in stock.items():
+        net = taken.get(key, 0) - given.get(key, 0)  # as `Shift.net`
+        if net:
             changed[key] = replace(inventory, used=inventory.used + net)
     return changed
 
@@ -317,8 +303,9 @@ def _refused(code: Code, name: str, uuid: ProviderId, why: str) -> MisfitError:
 
 def keys_for(requests: list[ConsumerRequest]) -> Keys:
     """Return what must be loaded for these requests."""
-    keys = Keys(consumers={request.consumer for request in requests})
+    keys = Keys()
     for request in requests:
+        keys.consumers.add(request.consumer)
         keys.providers.update(request.allocations)
         for amounts in request.allocations.values():
             keys.classes.update(customs(amounts))

@@ -6,9 +6,10 @@ so free capacity only shrinks from one claim to the next.
 """
 
 from collections import deque
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error

@@ -41,7 +41,7 @@ class InventoryFigures(NamedTuple):
     def of(cls, name: str, inventory: Inventory) -> "InventoryFigures":
         """Return the offer of an inventory of a class."""
         whole = capacity_of(inventory)
-        shared = common(inventory)
+        shared: Common = astuple(inventory)[:-OWN]
         return cls(name, *shared, whole, shown_capacity(inventory), divisor(whole), shared)
 
 
@@ -49,7 +49,11 @@ SHARED_MAX = 100_000
 """Offers, and combinations of offers, that are cached so that providers can share them."""
 
 OWN = 3
-"""Figures that are separate for each inventory: used, created_at, updated_at."""
+"""Figures that are separate for each inventory, the last ones of the model: used, created_at,
+updated_at."""
+
+OWN_FORM = Struct(f"={OWN}q")
+"""The form of the own figures of one inventory."""
 
 _PACKERS = [Struct(f"={OWN * count}q") for count in range(64)]
 
@@ -71,10 +75,6 @@ class Inventories(Mapping[str, Inventory]):
     def own_figures(self) -> tuple[Any, ...]:
         """Return used, created_at and updated_at of each inventory in turn."""
         return _packer(len(self.offers)).unpack(self.figures)
-
-    def with_own(self, own: list[int]) -> "Inventories":
-        """Return the same offers with other own figures, in the form of `own_figures`."""
-        return Inventories(self.offers, _packer(len(self.offers)).pack(*own))
 
     def unpacked(self) -> dict[str, Inventory]:
         """Return them as a new dict."""
@@ -148,17 +148,3 @@ class InventoryPacker:
         return self.packed(
             {new if name == old else name: each for name, each in held.unpacked().items()}
         )
-
-
-def common(inventory: Inventory) -> Common:
-    """Return the figures that many providers have in common."""
-    return (
-        inventory.total,
-        inventory.reserved,
-        inventory.min_unit,
-        inventory.max_unit,
-        inventory.step_size,
-        inventory.allocation_ratio,
-        inventory.offered,
-        inventory.withheld,
-    )

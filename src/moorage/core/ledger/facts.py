@@ -6,9 +6,13 @@ applies them to the facts, so a later decision of the batch sees earlier ones; a
 changes nothing.
 """
 
-from collections import Counter
+from collections import defaultdict
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TypeVar
+
+from msgspec import Struct
+from msgspec.structs import astuple
 
 from moorage.core.ids import ConsumerId, ProviderId
 from moorage.core.ledger.model import (
@@ -22,6 +26,8 @@ from moorage.core.ledger.model import (
 
 K = TypeVar("K")
 V = TypeVar("V")
+
+_none_used = partial(defaultdict[str, int], int)
 
 
 @dataclass(slots=True)
@@ -69,24 +75,25 @@ class Keys:
 
     def __len__(self) -> int:
         """Return the number of keys."""
-        return sum([len(getattr(self, name)) for name in self.__slots__])
+        named = len(self.providers) + len(self.tags) + len(self.names) + len(self.parents)
+        named += len(self.trees) + len(self.consumers) + len(self.classes) + len(self.traits)
+        return named + len(self.class_uses) + len(self.trait_uses)
 
 
-@dataclass(slots=True)
-class Changes:
+class Changes(Struct):
     """After-images, by key. None: deleted. Within a batch the last one counts."""
 
-    providers: dict[ProviderId, Provider | None] = field(default_factory=dict)
-    inventories: dict[tuple[ProviderId, str], Inventory | None] = field(default_factory=dict)
-    tags: dict[ProviderId, Tags] = field(default_factory=dict)
-    consumers: dict[ConsumerId, Consumer | None] = field(default_factory=dict)
-    classes: dict[str, CustomName | None] = field(default_factory=dict)
-    traits: dict[str, CustomName | None] = field(default_factory=dict)
-    renamed_classes: dict[str, str] = field(default_factory=dict)
+    providers: dict[ProviderId, Provider | None] = {}
+    inventories: dict[tuple[ProviderId, str], Inventory | None] = {}
+    tags: dict[ProviderId, Tags] = {}
+    consumers: dict[ConsumerId, Consumer | None] = {}
+    classes: dict[str, CustomName | None] = {}
+    traits: dict[str, CustomName | None] = {}
+    renamed_classes: dict[str, str] = {}
     """Old name to new name; applying it renames every inventory and allocation of the class."""
-    places: dict[tuple[ProviderId, ConsumerId], int] = field(default_factory=dict)
+    places: dict[tuple[ProviderId, ConsumerId], int] = {}
     """The generation of a provider when a consumer got its first allocation there."""
-    overwritten: dict[tuple[ProviderId, str], int] = field(default_factory=dict)
+    overwritten: dict[tuple[ProviderId, str], int] = {}
     """New totals of classes of managed providers that their agents must follow; 0: deleted."""
 
     def update(self, other: "Changes") -> None:
@@ -111,7 +118,7 @@ class Changes:
         return len(self.providers) + len(self.consumers) + len(self.classes) + len(self.traits)
 
     def __bool__(self) -> bool:
-        return any(getattr(self, name) for name in self.__slots__)
+        return any(astuple(self))
 
 
 @dataclass(slots=True)
@@ -130,9 +137,9 @@ class Facts:
     consumers: dict[ConsumerId, Consumer] = field(default_factory=dict)
     classes: dict[str, CustomName] = field(default_factory=dict)
     traits: dict[str, CustomName] = field(default_factory=dict)
-    class_uses: Counter[str] = field(default_factory=Counter)
+    class_uses: dict[str, int] = field(default_factory=_none_used)
     """Number of uses; if there are very many, some number that this batch cannot reduce to 0."""
-    trait_uses: Counter[str] = field(default_factory=Counter)
+    trait_uses: dict[str, int] = field(default_factory=_none_used)
     managed_classes: set[str] = field(default_factory=set)
     """Of those whose uses are known, the ones that providers of agents have."""
 
@@ -171,13 +178,19 @@ class Facts:
         for uuid, provider in changes.providers.items():
             self._provider(uuid, provider)
         for (uuid, name), inventory in changes.inventories.items():
-            self._inventory(uuid, name, inventory)
+            held = self.inventories.get(uuid)
+            if inventory is not None and held is not None and name in held:  # as of every claim
+                held[name] = inventory
+            else:
+                self._inventory(uuid, name, inventory)
         for uuid, tags in changes.tags.items():
             self._count_traits(uuid, tags)
             self.tags[uuid] = tags
         _merge(self.consumers, changes.consumers)
-        _merge(self.classes, changes.classes)
-        _merge(self.traits, changes.traits)
+        if changes.classes:
+            _merge(self.classes, changes.classes)
+        if changes.traits:
+            _merge(self.traits, changes.traits)
 
     def _provider(self, uuid: ProviderId, provider: Provider | None) -> None:
         before = self.providers.pop(uuid, None)

@@ -38,10 +38,9 @@ def reshape(
     allocations.check_classes(facts, requests)
     shift = allocations.shift_of(facts, requests)
     final = _final(facts, now, inventories)
-    offered = {key: inventory for key, inventory in final.items() if inventory is not None}
-    # A removed class keeps its old inventory here, so that allocating it is refused as "in use".
-    allocations.check_offers(facts, shift, offered)
-    stock = allocations.stock_of(facts, shift, offered)
+    offers = _offers(facts, final)
+    stock = allocations.stock_of(offers, shift)
+    allocations.check_offers(offers, shift, stock)
     allocations.check_room(requests, shift, stock, recording=True)
     _check_dropped(facts, final, shift)
     stock = {key: inventory for key, inventory in stock.items() if final.get(key, inventory)}
@@ -49,7 +48,7 @@ def reshape(
     for uuid, (_, specs) in inventories.items():
         after = rewritten(facts, now, uuid, specs)
         changes.overwritten.update(overwritten(facts, uuid, after))
-    changes.inventories.update(allocations.used_after(shift, stock, now))
+    changes.inventories.update(allocations.used_after(shift, stock))
     changes.consumers = allocations.consumers_after(facts, now, requests)
     for uuid, rises in _rises(facts, inventories, requests).items():
         provider = facts.providers[uuid]
@@ -93,6 +92,22 @@ def _final(
     for uuid, (_, specs) in inventories.items():
         final.update(rewritten(facts, now, uuid, specs))
     return final
+
+
+def _offers(
+    facts: Facts, final: dict[tuple[ProviderId, str], Inventory | None]
+) -> dict[ProviderId, dict[str, Inventory]]:
+    """Return all inventories with the new ones.
+
+    A removed class keeps its old inventory, so that allocating it is refused as "in use".
+    """
+    offers = dict(facts.inventories)
+    for uuid in {uuid for uuid, _ in final}:
+        offers[uuid] = dict(offers.get(uuid, {}))
+    for (uuid, name), inventory in final.items():
+        if inventory is not None:
+            offers[uuid][name] = inventory
+    return offers
 
 
 def _check_dropped(

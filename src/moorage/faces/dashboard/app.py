@@ -6,6 +6,7 @@ API, on behalf of the reader (`faces/native_api.py`).
 
 import logging
 from dataclasses import replace
+from functools import partial
 from http import HTTPStatus
 
 from moorage.core.errors import Code, Error
@@ -40,6 +41,7 @@ from moorage.faces.path_table import Table
 from moorage.faces.streaming import Stream, stream_send
 from moorage.faces.web import (
     CALLER,
+    REQUEST_ID,
     Authenticator,
     Limits,
     Receive,
@@ -47,7 +49,7 @@ from moorage.faces.web import (
     Scope,
     Send,
     headers_of,
-    leaving,
+    left,
     path_check,
     request_id_new,
 )
@@ -78,7 +80,7 @@ class DashboardFace:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        request_id = (b"x-openstack-request-id", request_id_new().encode())
+        request_id = (REQUEST_ID, request_id_new().encode())
         try:
             answer = await self._answer(scope, receive)
         except Exception as error:
@@ -90,7 +92,7 @@ class DashboardFace:
                 [*SAFE, NO_STORE, request_id],
                 scope,
                 send,
-                leaving(scope, receive),
+                partial(left, scope, receive),
             )
             return
         status, headers, body = answer

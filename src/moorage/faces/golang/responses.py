@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from msgspec import Struct
 
 from moorage.core.clock import Instant
-from moorage.faces.web import Send
+from moorage.faces.web import Scope, Send, answer_send
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -142,13 +142,12 @@ def refusal(status: int, text: str) -> Response:
     )
 
 
-async def answer_send(answer: Response, method: str, send: Send) -> None:
+async def response_send(answer: Response, scope: Scope, send: Send) -> None:
     """Send an answer. The `date` header, which Go always sends, is left to the server."""
     headers: list[tuple[bytes, bytes]] = []
     if answer.kind is not None:
         headers.append((b"content-type", answer.kind))
     headers.extend(answer.more)
-    if answer.status != 204 and (answer.body or method != "HEAD"):
+    if answer.status != 204 and (answer.body or scope["method"] != "HEAD"):
         headers.append((b"content-length", str(len(answer.body)).encode("ascii")))
-    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
-    await send({"type": "http.response.body", "body": answer.body})
+    await answer_send(scope, send, answer.status, headers, answer.body)

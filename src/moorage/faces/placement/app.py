@@ -18,10 +18,11 @@ from moorage.faces.placement import cors, microversion, negotiation, problems
 from moorage.faces.placement.policy import USAGES, Profile, allows
 from moorage.faces.placement.problems import problem_of
 from moorage.faces.placement.request import NEVER, Request, Response, http_date
-from moorage.faces.placement.routes import Match, Route, Table, routes
+from moorage.faces.placement.routes import Route, address_split, routes, table_of
 from moorage.faces.query_strings.refusals import ProblemError
 from moorage.faces.web import (
     CALLER,
+    REQUEST_ID,
     Authenticator,
     Caller,
     Limits,
@@ -29,6 +30,7 @@ from moorage.faces.web import (
     RefusalError,
     Scope,
     Send,
+    answer_send,
     body_read,
     gone,
     headers_of,
@@ -60,15 +62,10 @@ class RequestState:
         self.headers = headers_of(scope)
         self.request_id = request_id_new()
         self.prefix: str = scope.get("root_path", "")
+        """The path that all addresses begin with; `path` of the scope has none of it."""
         self.version: int | None = None
         self.route: Route | None = None
         self.variables: tuple[str, ...] = ()
-
-    @property
-    def path(self) -> str:
-        """The path below the prefix of all addresses."""
-        path: str = self.scope["path"]
-        return path
 
     def url(self, location: str) -> str:
         """Return the absolute form of a path of this API."""
@@ -100,7 +97,9 @@ class PlacementFace:
         self._service = service
         self._authenticator = authenticator
         self._limits = limits or Limits()
-        self._table = Table(routes())
+        self._usual = self._limits.body_bytes_max, "body_bytes_max"
+        self._bulk = self._limits.bulk_bytes_max, "bulk_bytes_max"
+        self._table = table_of(routes())
         self.configure(policy, cors_origin)
 
     def configure(self, policy: Profile, cors_origin: str | None) -> None:
@@ -110,140 +109,124 @@ class PlacementFace:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        exchange = RequestState(scope)
-        try:
-            status, headers, body = await self._outcome(exchange, receive)
-        except ClientGoneError:
-            return
+        state = RequestState(scope)
+        origin = self._cors_origin
+        body: Body
+        if origin is not None and scope["method"] == "OPTIONS":
+            status, headers, body = 200, cors.preflight(origin, state.headers), b""
+        else:
+            try:
+                caller = None
+                if scope["path"] not in OPEN_PATHS:
+                    caller = await self._authenticator.authenticate(state.headers, client_of(scope))
+                route, version = self._route(state, caller)
+                sent = b""
+                if route.content:
+                    limit, setting = self._bulk if route.bulk else self._usual
+                    sent = await body_read(state.headers, receive, limit, setting)
+                request = Request(
+                    service=self._service,
+                    version=version,
+                    path=state.variables,
+                    query_string=scope["query_string"],
+                    body=sent,
+                    prefix=state.prefix,
+                    limits=self._limits,
+                    disconnected=partial(gone, receive),
+                )
+                status, headers, body = _answered(state, await route.handler(request))
+            except ClientGoneError:
+                return
+            except Exception as error:
+                status, headers, body = _refused(state, _problem(state, error))
+            if origin is not None:
+                headers.extend(cors.decoration(origin, state.headers))
         if isinstance(body, bytes):
             headers.append((b"content-length", str(len(body)).encode()))
-        headers.append((b"x-openstack-request-id", exchange.request_id.encode()))
-        start = {"type": "http.response.start", "status": status, "headers": headers}
-        if isinstance(body, bytes):
-            await send(start)
-            await send({"type": "http.response.body", "body": body})
+            headers.append((REQUEST_ID, state.request_id.encode()))
+            await answer_send(scope, send, status, headers, body)
             return
+        headers.append((REQUEST_ID, state.request_id.encode()))
+        start = {"type": "http.response.start", "status": status, "headers": headers}
         with closing(body):
             await long_send(start, body, scope, receive, send, self._service.turns.spared)
 
-    async def _outcome(self, exchange: RequestState, receive: Receive) -> tuple[int, Headers, Body]:
-        if self._cors_origin is not None and exchange.scope["method"] == "OPTIONS":
-            return 200, cors.preflight(self._cors_origin, exchange.headers), b""
-        try:
-            status, headers, body = _answered(exchange, await self._answer(exchange, receive))
-        except ClientGoneError:
-            raise
-        except Exception as error:
-            status, headers, body = _refused(exchange, _problem(exchange, error))
-        if self._cors_origin is not None:
-            headers.extend(cors.decoration(self._cors_origin, exchange.headers))
-        return status, headers, body
+    def _route(self, state: RequestState, caller: Caller | None) -> tuple[Route, int]:
+        """Return the route and the microversion, after all checks up to the body.
 
-    async def _answer(self, exchange: RequestState, receive: Receive) -> Response:
-        caller = None
-        if exchange.path not in OPEN_PATHS:
-            caller = await self._authenticator.authenticate(
-                exchange.headers, client_of(exchange.scope)
-            )
-            if caller is None:
-                shown = token_of(exchange.headers)
-                raise ProblemError(HTTPStatus.UNAUTHORIZED, WRONG_TOKEN if shown else "")
-            exchange.scope[CALLER] = caller
-        version = microversion.negotiate(exchange.headers.get(microversion.HEADER, ""))
-        exchange.version = version
-        _check_length(exchange.headers)
-        match = self._table.match(exchange.path)
-        if match is None:
+        Raises ProblemError, RefusalError: the first check that fails.
+        """
+        scope, headers = state.scope, state.headers
+        path, method = scope["path"], scope["method"]
+        if caller is not None:
+            scope[CALLER] = caller
+        elif path not in OPEN_PATHS:
+            shown = token_of(headers)
+            raise ProblemError(HTTPStatus.UNAUTHORIZED, WRONG_TOKEN if shown else "")
+        version = state.version = microversion.negotiate(headers.get(microversion.HEADER, ""))
+        _check_length(headers.get("content-length"), headers.get("content-type"))
+        key, variables = address_split(path or "/")
+        by_method = self._table.get(key)
+        if by_method is None or not all(variables):
             raise ProblemError(HTTPStatus.NOT_FOUND, "")
-        path_check(exchange.scope["path"])
-        exchange.variables = match.path
-        route = exchange.route = _route(exchange, match, version)
-        self._check_policy(route, caller, exchange)
-        body = b""
-        if route.content:
-            body = await self._body(route, exchange, receive)
-
-        return await route.handler(
-            Request(
-                service=self._service,
-                version=version,
-                path=match.path,
-                query_string=exchange.scope["query_string"],
-                body=body,
-                prefix=exchange.prefix,
-                limits=self._limits,
-                disconnected=partial(gone, receive),
-            )
-        )
-
-    async def _body(self, route: Route, exchange: RequestState, receive: Receive) -> bytes:
-        if route.bulk:
-            limit, setting = self._limits.bulk_bytes_max, "bulk_bytes_max"
+        path_check(path)
+        state.variables = variables
+        routes = by_method.get(method)
+        if routes is None:
+            raise _no_method(((b"allow", ", ".join(by_method).encode()),))
+        if routes[0].content_first:
+            _check_content_type(headers.get("content-type", ""))
+        for route in routes:
+            if route.since <= version <= route.until:
+                break
         else:
-            limit, setting = self._limits.body_bytes_max, "body_bytes_max"
-        return await body_read(exchange.headers, receive, limit, setting)
+            if routes[0].too_old == HTTPStatus.METHOD_NOT_ALLOWED:
+                raise _no_method()
+            raise ProblemError(HTTPStatus.NOT_FOUND, "")
+        if route.content and not route.content_first:
+            _check_content_type(headers.get("content-type", ""))
+        if route.accept and not negotiation.accepts_json(headers.get("accept", "")):
+            raise ProblemError(HTTPStatus.NOT_ACCEPTABLE, "Only application/json is provided")
+        state.route = route
+        if route.rule and caller is not None:
+            project = self._project(scope) if route.rule == USAGES else None
+            if not allows(self._policy, route.rule, caller, project):
+                raise ProblemError(
+                    HTTPStatus.FORBIDDEN,
+                    f"Policy does not allow placement:{route.rule} to be performed.",
+                )
+        return route, version
 
-    def _check_policy(self, route: Route, caller: Caller | None, exchange: RequestState) -> None:
-        if not route.rule or caller is None:
-            return
-        project = None
-        if route.rule == USAGES:
-            pairs = query_parse(exchange.scope["query_string"], self._limits)
-            project = dict(pairs).get("project_id")
-        if not allows(self._policy, route.rule, caller, project):
-            raise ProblemError(
-                HTTPStatus.FORBIDDEN,
-                f"Policy does not allow placement:{route.rule} to be performed.",
-            )
+    def _project(self, scope: Scope) -> str | None:
+        """Return the project that a query names. Raises RefusalError: the query is invalid."""
+        return dict(query_parse(scope["query_string"], self._limits)).get("project_id")
 
 
-def _problem(exchange: RequestState, error: Exception) -> ProblemError:
+def _problem(state: RequestState, error: Exception) -> ProblemError:
     """Translate any exception into an error response."""
     if isinstance(error, ProblemError):
         return error
     if isinstance(error, RefusalError):
         return ProblemError(error.status, error.message)
     if isinstance(error, Error):
-        exceptions = exchange.route.exceptions if exchange.route else {}
-        return problem_of(error, exceptions, exchange.variables)
-    log.error("%s: a fault in this service", exchange.request_id, exc_info=error)
+        exceptions = state.route.exceptions if state.route else {}
+        return problem_of(error, exceptions, state.variables)
+    log.error("%s: a fault in this service", state.request_id, exc_info=error)
     return ProblemError(
         HTTPStatus.INTERNAL_SERVER_ERROR, "The log tells more under the request id."
     )
 
 
-def _check_length(headers: dict[str, str]) -> None:
-    length = headers.get("content-length")
+@lru_cache(maxsize=1_024)
+def _check_length(length: str | None, kind: str | None) -> None:
     if not length:
         return
     try:
         has_body = int(length) > 0
     except ValueError:
         raise ProblemError(400, "content-length header must be an integer") from None
-    if has_body and not headers.get("content-type"):
+    if has_body and not kind:
         raise ProblemError(400, "content-type header required when content-length > 0")
-
-
-def _route(exchange: RequestState, match: Match, version: int) -> Route:
-    """Return the route of a method at a version, after checking content type and Accept."""
-    method = exchange.scope["method"]
-    candidates = match.by_method.get(method)
-    if candidates is None:
-        raise _no_method(((b"allow", ", ".join(match.by_method).encode()),))
-    if candidates[0].content_first:
-        _check_content_type(exchange.headers)
-    for route in candidates:
-        if route.since <= version <= route.until:
-            break
-    else:
-        if candidates[0].too_old == HTTPStatus.METHOD_NOT_ALLOWED:
-            raise _no_method()
-        raise ProblemError(HTTPStatus.NOT_FOUND, "")
-    if route.content and not route.content_first:
-        _check_content_type(exchange.headers)
-    if route.accept and not negotiation.accepts_json(exchange.headers.get("accept", "")):
-        raise ProblemError(HTTPStatus.NOT_ACCEPTABLE, "Only application/json is provided")
-    return route
 
 
 def _no_method(headers: tuple[tuple[bytes, bytes], ...] = ()) -> ProblemError:
@@ -254,8 +237,9 @@ def _no_method(headers: tuple[tuple[bytes, bytes], ...] = ()) -> ProblemError:
     )
 
 
-def _check_content_type(headers: dict[str, str]) -> None:
-    kind = headers.get("content-type", "").partition(";")[0].strip()
+@lru_cache(maxsize=64)
+def _check_content_type(header: str) -> None:
+    kind = header.partition(";")[0].strip()
     if kind.lower() != negotiation.JSON:
         raise ProblemError(
             HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
@@ -273,42 +257,42 @@ def _version_headers(version: int | None) -> tuple[tuple[bytes, bytes], ...]:
     )
 
 
-def _answered(exchange: RequestState, answer: Response) -> tuple[int, Headers, Body]:
-    headers = [*_version_headers(exchange.version)]
+def _answered(state: RequestState, answer: Response) -> tuple[int, Headers, Body]:
+    headers = [*_version_headers(state.version)]
     if answer.body is not None:
         headers.append((b"content-type", b"application/json"))
     if answer.location is not None:
-        headers.append((b"location", exchange.url(answer.location).encode("latin-1", "replace")))
-    if answer.modified is not None and (exchange.version or 0) >= CACHE_HEADERS_SINCE:
+        headers.append((b"location", state.url(answer.location).encode("latin-1", "replace")))
+    if answer.modified is not None and (state.version or 0) >= CACHE_HEADERS_SINCE:
         if answer.modified != NEVER:
             headers.append((b"last-modified", http_date(answer.modified).encode()))
         headers.append((b"cache-control", b"no-cache"))
     return answer.status, headers, answer.body or b""
 
 
-def _refused(exchange: RequestState, problem: ProblemError) -> tuple[int, Headers, bytes]:
-    problem.subject = _subject(exchange, problem.status)
-    kind = negotiation.error_type(exchange.headers.get("accept", ""))
+def _refused(state: RequestState, problem: ProblemError) -> tuple[int, Headers, bytes]:
+    problem.subject = _subject(state, problem.status)
+    kind = negotiation.error_type(state.headers.get("accept", ""))
     if kind == negotiation.HTML:
         body = problems.body_html(problem)
     elif kind == negotiation.TEXT:
         body = problems.body_text(problem)
     elif problem.status == HTTPStatus.UNAUTHORIZED:
-        body = problems.body_unauthorized(problem, exchange.request_id)
+        body = problems.body_unauthorized(problem, state.request_id)
     else:
-        body = problems.body_json(problem, exchange.request_id, exchange.version)
+        body = problems.body_json(problem, state.request_id, state.version)
     shown = kind if kind == negotiation.JSON else f"{kind}; charset=UTF-8"
-    headers = [*_version_headers(exchange.version), *problem.headers]
+    headers = [*_version_headers(state.version), *problem.headers]
     headers.append((b"content-type", shown.encode()))
     return problem.status, headers, body
 
 
-def _subject(exchange: RequestState, status: int) -> str:
+def _subject(state: RequestState, status: int) -> str:
     """Return the part of the request that the status refers to."""
     if status == HTTPStatus.METHOD_NOT_ALLOWED:
-        return str(exchange.scope["method"])
+        return str(state.scope["method"])
     if status == HTTPStatus.NOT_ACCEPTABLE:
-        return negotiation.accept_shown(exchange.headers.get("accept", ""))
+        return negotiation.accept_shown(state.headers.get("accept", ""))
     if status == HTTPStatus.UNSUPPORTED_MEDIA_TYPE:
-        return exchange.headers.get("content-type") or "None"
+        return state.headers.get("content-type") or "None"
     return ""

@@ -1,12 +1,12 @@
 """The input and output of handlers."""
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass
 from email.utils import formatdate
 from functools import lru_cache, partial
 from typing import Any, Final, TypeVar
 
 import msgspec
+from msgspec import Struct
 
 from moorage.core.clock import SECOND, Instant
 from moorage.core.ids import ProviderId
@@ -31,8 +31,7 @@ NEVER: Final = Instant(0)
 """Stands for a missing time: the list is empty, or there was no update."""
 
 
-@dataclass(slots=True)
-class Response:
+class Response(Struct):
     """The answer of a handler. `body` None: an empty answer without a content type.
 
     A long body is encoded while it is sent.
@@ -47,8 +46,7 @@ class Response:
     location: str | None = None
 
 
-@dataclass(slots=True)
-class Request:
+class Request(Struct):
     """A request that has passed all checks before the handler.
 
     `version` is the minor microversion, `path` the variables of the address in order, `prefix` the
@@ -67,11 +65,7 @@ class Request:
 
     async def decode(self, kind: type[T]) -> T:
         """Return the body as one of `schemas`' types. Raises ProblemError, RefusalError: 400."""
-        return await self.read(partial(body_decode, self.body, kind))
-
-    async def read(self, work: Callable[[], T]) -> T:
-        """Run `work` for the body, in a thread if the body is long."""
-        return await decoded(self.body, work)
+        return await decoded(self.body, partial(body_decode, self.body, kind))
 
     async def decode_both(self, kind: type[T]) -> tuple[T, Any]:
         """Return the body as one of `schemas`' types, and as sent. Raises as `decode`."""
@@ -80,7 +74,7 @@ class Request:
             sent = body_value(self.body)
             return body_check(sent, kind, len(self.body)), sent
 
-        return await self.read(both)
+        return await decoded(self.body, both)
 
     def written(self, pieces: Iterator[bytes], size: int) -> Steps[Body]:
         """Encode an answer, or the beginning of a long one.

@@ -289,32 +289,23 @@ Key = tuple[int, tuple[str, ...]]
 """The number of segments of an address, and its fixed segments."""
 
 
-class Match(NamedTuple):
-    """The routes of an address by method, and the values of its variables."""
-
-    by_method: dict[str, list[Route]]
-    path: tuple[str, ...]
+Table = dict[Key, dict[str, list[Route]]]
+"""The routes of each address, by method."""
 
 
-class Table:
-    """Finds routes. In every address of this API, fixed segments and variables alternate."""
-
-    def __init__(self, routes: tuple[Route, ...]) -> None:
-        self._found: dict[Key, dict[str, list[Route]]] = {}
-        for route in routes:
-            methods = self._found.setdefault(_key(route.path)[0], {})
-            methods.setdefault(route.method, []).append(route)
-
-    def match(self, path: str) -> Match | None:
-        """Return the routes of an address; None if there is no such address."""
-        key, variables = _key(path or "/")
-        methods = self._found.get(key)
-        if methods is None or not all(variables):
-            return None
-        return Match(methods, variables)
+def table_of(routes: tuple[Route, ...]) -> Table:
+    """Return the table of these routes."""
+    table: Table = {}
+    for route in routes:
+        methods = table.setdefault(address_split(route.path)[0], {})
+        methods.setdefault(route.method, []).append(route)
+    return table
 
 
-def _key(path: str) -> tuple[Key, tuple[str, ...]]:
-    """Split an address into its key and its variables."""
+def address_split(path: str) -> tuple[Key, tuple[str, ...]]:
+    """Split an address into its key and its variables.
+
+    In every address of this API, fixed segments and variables alternate. No variable is empty.
+    """
     parts = path.split("/")
     return (len(parts), tuple(parts[1::2])), tuple(parts[2::2])

@@ -89,7 +89,7 @@ async def epoch_raise(request: Request[None, None]) -> Epoch:
 
 async def whoami(request: Request[None, None]) -> WhoAmI:
     """Return the caller."""
-    caller, scope = request.caller, request.scope
+    caller, scope = request.caller, request.caller.scope
     return WhoAmI(
         name=caller.user_id,
         role=request.actor.role,

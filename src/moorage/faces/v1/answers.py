@@ -6,9 +6,7 @@ from typing import Any
 import msgspec
 
 from moorage.faces.v1.routing import Route, StatusAnswer
-from moorage.faces.web import Message
-
-Headers = list[tuple[bytes, bytes]]
+from moorage.faces.web import REQUEST_ID, Headers, Message
 
 SAFE = ((b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff"))
 """Headers of every response: many contain secrets, and none is a web page."""
@@ -16,7 +14,7 @@ SAFE = ((b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff")
 
 def head_of(request_id: str) -> Headers:
     """Return the headers of every response."""
-    return [(b"x-openstack-request-id", request_id.encode()), *SAFE]
+    return [(REQUEST_ID, request_id.encode()), *SAFE]
 
 
 def answered(route: Route, answer: Any) -> tuple[int, Headers, bytes]:

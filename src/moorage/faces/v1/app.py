@@ -18,25 +18,29 @@ from moorage.faces.json_decoding import decoded
 from moorage.faces.path_table import Table
 from moorage.faces.streaming import Stream, stream_send
 from moorage.faces.v1 import authorization, problems
-from moorage.faces.v1.answers import Headers, answered, head_of, messages_of
+from moorage.faces.v1.answers import SAFE, answered, head_of
 from moorage.faces.v1.decoding import body_decode, query_decode
 from moorage.faces.v1.problems import ProblemError
 from moorage.faces.v1.routes import ROUTES
 from moorage.faces.v1.routing import Request, Route
 from moorage.faces.web import (
     CALLER,
+    DELIVERY,
+    REQUEST_ID,
     ROUTINE,
     WAITED,
     Authenticator,
     Caller,
+    Headers,
     Limits,
     Receive,
     RefusalError,
     Scope,
     Send,
+    answer_send,
     body_read,
     headers_of,
-    leaving,
+    left,
     path_check,
     query_parse,
     request_id_new,
@@ -85,7 +89,6 @@ class V1Face:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         request_id = request_id_new()
-        head = head_of(request_id)
         request: Request[Any, Any] | None = None
         try:
             route, variables = self._route(scope)
@@ -96,27 +99,21 @@ class V1Face:
             if WAITED in scope:  # the token may have become invalid during the wait
                 await request.still()
             if isinstance(answer, Stream):
-                await stream_send(answer, head, scope, send, request.disconnected)
+                await stream_send(answer, head_of(request_id), scope, send, request.disconnected)
                 return
             status, headers, body = answered(route, answer)
-            if route.prompt is None:  # no person reads the answers to signs of life
-                headers = headers + self._links(scope)
-            request.delivery.sends()
+            if self._pages and route.prompt is None:  # no person reads those to signs of life
+                headers += _links(scope)
+            if request.delivery.told:
+                request.delivery.sends()
         except BaseException as error:
             if request is not None:
                 request.delivery.fails()
             if not isinstance(error, Exception):
                 raise
             status, headers, body = _refused(error, request_id, scope)
-        start, rest = messages_of(status, headers + head, body)
-        await send(start)
-        await send(rest)
-
-    def _links(self, scope: Scope) -> Headers:
-        if not self._pages:
-            return []
-        prefix = scope.get("root_path")
-        return [(b"link", PAGES_LINK.format(prefix).encode())] if prefix else UNPREFIXED_LINKS
+        headers += ((REQUEST_ID, request_id.encode()), *SAFE)
+        await answer_send(scope, send, status, headers, body)
 
     def _route(self, scope: Scope) -> tuple[Route, dict[str, str]]:
         path: str = scope["path"]
@@ -147,11 +144,11 @@ class V1Face:
     ) -> Request[Any, Any]:
         headers, client = headers_of(scope), client_of(scope)
         caller, role = await self._let_in(headers, client, route)
-        if not self._plain_agents:
+        if caller.scope is not None and not self._plain_agents:
             authorization.check_connection(caller, scope["scheme"], client)
         if caller is not NOBODY:
             scope[CALLER] = caller
-        query = query_parse(scope["query_string"], self._limits)
+        query = query_parse(scope["query_string"], self._limits) if scope["query_string"] else []
         parameters = None
         if route.parameters is not None:
             parameters = query_decode(query, route.parameters)
@@ -162,9 +159,8 @@ class V1Face:
             raw = await self._body(headers, receive, route)
             if not raw and route.body_optional:
                 raw = b"{}"
-            kind = route.body
             bulk = route.operation.content.bulk
-            body = raw if bulk else await decoded(raw, lambda: body_decode(raw, kind))
+            body = raw if bulk else await decoded(raw, partial(body_decode, raw, route.body))
 
         return Request(
             service=self._service,
@@ -177,9 +173,11 @@ class V1Face:
             parameters=parameters,
             body=body,
             prefix=scope.get("root_path", ""),
-            disconnected=leaving(scope, receive),
+            disconnected=partial(left, scope, receive),
             delivery=Delivery(
-                scope, self._service.admission.confirmations, confirms=CONFIRMS in headers
+                scope.get(DELIVERY),
+                self._service.admission.confirmations,
+                confirms=CONFIRMS in headers,
             ),
             still=partial(self._let_in, headers, client, route),
         )
@@ -204,6 +202,11 @@ class V1Face:
         if route.operation.content.bulk:
             return body_read(headers, receive, self._limits.bulk_bytes_max, "bulk_bytes_max")
         return body_read(headers, receive, self._limits.body_bytes_max, "body_bytes_max")
+
+
+def _links(scope: Scope) -> Headers:
+    prefix = scope.get("root_path")
+    return [(b"link", PAGES_LINK.format(prefix).encode())] if prefix else UNPREFIXED_LINKS
 
 
 def _refused(

@@ -5,6 +5,7 @@ role. Source: docs/decisions/0005-tokens-and-roles.md, 0023-scoped-roles.md.
 """
 
 from collections.abc import Collection
+from functools import lru_cache
 from http import HTTPStatus
 
 from moorage.faces.addresses import is_loopback
@@ -26,6 +27,7 @@ MACHINES = (ScopedRole.AGENT, ScopedRole.ENROLLER)
 """Roles of tokens that are on many machines and used all the time."""
 
 
+@lru_cache(maxsize=1_024)
 def role_of(caller: Caller) -> Role | None:
     """Return the most trusted role of the ladder that a caller has, or None.
 
@@ -40,6 +42,7 @@ def role_of(caller: Caller) -> Role | None:
     return None
 
 
+@lru_cache(maxsize=1_024)
 def project_of(caller: Caller, role: Role | None) -> str | None:
     """Return the one project that a caller is bound to; None: it may act in any project."""
     return caller.project_id if role in (Role.READER, Role.USER) else None
@@ -50,14 +53,14 @@ def check_caller(caller: Caller, route: Route) -> Role | None:
 
     Raises ProblemError: 403, it may not.
     """
-    least, scope = route.role or Role.READER, caller.scope
+    scope = caller.scope
     if scope is not None:
         if scope.role not in route.scopes:
             raise _forbidden(f"A token of role '{scope.role}' may not do this.")
         return None
     role = role_of(caller)
-    if role is None or not permits(least, role):
-        raise _forbidden(f"This needs {_at_least(least)}.")
+    if role not in route.roles:
+        raise _forbidden(f"This needs {_at_least(route.role or Role.READER)}.")
     if not route.operation.access.projects and project_of(caller, role) is not None:
         raise _forbidden("This shows all projects, but this token is bound to one.")
     return role

@@ -54,7 +54,7 @@ class InProcessApi:
                 parameters=_parameters(route, query or {}),
                 body=None if route.body is None else fitted(body or {}, route.body),
                 disconnected=_never,
-                delivery=Delivery({}, self._service.admission.confirmations),
+                delivery=Delivery(None, self._service.admission.confirmations),
                 still=_still,
             )
             answer = await route.handler(request)

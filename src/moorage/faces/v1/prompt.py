@@ -7,10 +7,10 @@ so that no refusal is implemented twice. Source: decision 0032.
 from collections.abc import Callable
 from functools import partial
 
+from moorage.faces.json_decoding import plain_decode
 from moorage.faces.path_table import Table, ends_of
 from moorage.faces.v1 import authorization
 from moorage.faces.v1.answers import answered, head_of, messages_of
-from moorage.faces.v1.decoding import plain_decode
 from moorage.faces.v1.routes import ROUTES
 from moorage.faces.v1.routing import PromptHandler, PromptRequest, Route
 from moorage.faces.web import (

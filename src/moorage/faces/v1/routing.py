@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import MISSING, dataclass, fields
+from functools import lru_cache
 from typing import Any, Generic, TypeVar
 
 from msgspec import Struct
@@ -11,7 +12,7 @@ from moorage.core.errors import Code, Error
 from moorage.faces.delivery import Delivery
 from moorage.faces.web import Caller
 from moorage.service.access.audit import Actor
-from moorage.service.access.roles import Role, Scope, ScopedRole
+from moorage.service.access.roles import Role, ScopedRole, from_role
 from moorage.service.app import Service
 from moorage.wire.operations.operation import Operation
 
@@ -53,12 +54,7 @@ class Request(Struct, Generic[B, P], frozen=True, kw_only=True):
         """The caller, for audit rows."""
         scope = self.caller.scope
         role = self.role if scope is None else scope.role
-        return Actor(self.caller.user_id, self.caller.token_id, "" if role is None else role.value)
-
-    @property
-    def scope(self) -> Scope | None:
-        """Everything that the caller may act upon, if it has a scoped role."""
-        return self.caller.scope
+        return Actor(self.caller.user_id, self.caller.token_id, _name_of(role))
 
     @property
     def governs(self) -> bool:
@@ -72,16 +68,9 @@ class Request(Struct, Generic[B, P], frozen=True, kw_only=True):
 
         All governors are one owner. Raises `Error`: INVALID, the name is reserved for other leases.
         """
-        if self.governs:
+        if self.caller.scope is not None and self.governs:
             return GOVERNORS
-        user = self.caller.user_id
-        owner = user if self.project is None else f"{self.project}/{user}"
-        if is_reserved(owner):
-            raise Error(
-                Code.INVALID,
-                f"'{owner}' owns the leases of other callers: use a token with another name.",
-            )
-        return owner
+        return _owner_of(self.caller.user_id, self.project)
 
 
 class PromptRequest(Struct, Generic[B], frozen=True):
@@ -93,10 +82,22 @@ class PromptRequest(Struct, Generic[B], frozen=True):
     """The values of the variables in the route's path."""
     body: B
 
-    @property
-    def scope(self) -> Scope | None:
-        """Everything that the caller may act upon, if it has a scoped role."""
-        return self.caller.scope
+
+@lru_cache(maxsize=64)
+def _name_of(role: Role | ScopedRole | None) -> str:
+    return "" if role is None else role.value
+
+
+@lru_cache(maxsize=4_096)
+def _owner_of(user: str, project: str | None) -> str:
+    """Return a user as an owner of leases. Raises `Error`: INVALID, the name is reserved."""
+    owner = user if project is None else f"{project}/{user}"
+    if is_reserved(owner):
+        raise Error(
+            Code.INVALID,
+            f"'{owner}' owns the leases of other callers: use a token with another name.",
+        )
+    return owner
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +123,10 @@ It may also raise what the handler would raise: then the handler is called.
 
 
 Handlers = Mapping[Operation[Any], Handler]
-"""The handlers of a module's operations. A handler must check `Request.scope` if its operation is
-for scoped roles, and `Request.project` if it is for callers that are bound to a project. It
-receives the body of a bulk operation as bytes and decodes it in pieces, so as not to delay others.
+"""The handlers of a module's operations. A handler must check `Request.caller.scope` if its
+operation is for scoped roles, and `Request.project` if it is for callers that are bound to a
+project. It receives the body of a bulk operation as bytes and decodes it in pieces, so as not to
+delay others.
 """
 
 Prompts = Mapping[Operation[Any], PromptHandler]
@@ -141,6 +143,8 @@ class Route:
     handler: Handler
     role: Role | None
     """The least role of the ladder that may call; None: no token is needed."""
+    roles: frozenset[Role]
+    """The roles of the ladder that may call."""
     scopes: tuple[ScopedRole, ...]
     """The scoped roles that may call."""
     body: type[Any] | None
@@ -161,10 +165,12 @@ class Route:
 
 def route_of(operation: Operation[Any], handler: Handler, prompt: PromptHandler | None) -> Route:
     """Return the route of an operation."""
+    role = None if operation.access.role is None else Role(operation.access.role)
     return Route(
         operation,
         handler,
-        None if operation.access.role is None else Role(operation.access.role),
+        role,
+        from_role(role or Role.READER),
         tuple(map(ScopedRole, operation.access.scopes)),
         operation.content.body,
         body_optional(operation),

@@ -53,13 +53,6 @@ class HoldingProtocol(LeanProtocol):
         self.held.unread.leave(self)
         super().resume_writing()
 
-    def on_response_complete(self) -> None:
-        """Release the memory of the answered request, and continue with the next one."""
-        running = self._running
-        if running is not None and running.held_in is not None:
-            self._release(running)
-        super().on_response_complete()
-
     def cut_off(self) -> None:
         """End the connection: its client is too slow while others need the memory."""
         why = "it reads too slowly, and too many responses are unread"

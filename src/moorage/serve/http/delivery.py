@@ -16,6 +16,7 @@ import fcntl
 import struct
 import termios
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from moorage.serve.http.budgeted_connection import HoldingProtocol
@@ -43,15 +44,12 @@ class DeliveryWatch:
     ) -> None:
         self._transport = transport
         self._loop = loop
-        self._told: Callable[[bool | None], None] | None = told
+        self._told = told
         self._timer: asyncio.TimerHandle | None = None
         self._pause, self._looks = OPEN_SECONDS, LOOKS
         self.is_written = False
-
-    @property
-    def is_settled(self) -> bool:
+        self.is_settled = False
         """Has `told` been called?"""
-        return self._told is None
 
     def written(self) -> None:
         """Note that the whole answer was given to the connection."""
@@ -103,12 +101,12 @@ class DeliveryWatch:
         return struct.unpack("i", left) == (0,)
 
     def _settle(self, read: bool | None) -> None:
-        told, self._told = self._told, None
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if told is not None:
-            told(read)
+        if not self.is_settled:
+            self.is_settled = True
+            self._told(read)
 
 
 class DeliveringProtocol(HoldingProtocol):
@@ -128,24 +126,15 @@ class DeliveringProtocol(HoldingProtocol):
         """Watch the answer that the running request sends next; see `faces.web.DELIVERY`."""
         cycle = self._running
 
-        def known(read: bool | None) -> None:
-            told(read)
-            self._known()
-
-        watch = DeliveryWatch(self.transport, self.loop, known)
+        watch = DeliveryWatch(self.transport, self.loop, partial(self._known, told))
         if cycle is None or cycle.disconnected or self.transport.is_closing():
             watch.lost(None)
             return
         self._watches.append(watch)
         cycle.lingers = not cycle.keep_alive
 
-    def on_response_complete(self) -> None:
-        """Watch what becomes of the answer, and continue with the next request."""
-        if self._watches:
-            self._answer_written()
-        super().on_response_complete()
-
     def _answer_written(self) -> None:
+        """Watch what becomes of an answer that was given to the connection."""
         for watch in self._watches:
             if not watch.is_written:
                 watch.written()
@@ -182,7 +171,8 @@ class DeliveringProtocol(HoldingProtocol):
         for watch in [*self._watches]:
             watch.hurry()
 
-    def _known(self) -> None:
+    def _known(self, told: Callable[[bool | None], None], read: bool | None) -> None:
+        told(read)
         self._watches = [watch for watch in self._watches if not watch.is_settled]
         if self._ends and not self._watches and not self.transport.is_closing():
             asyncio.get_running_loop().call_soon(self.transport.close)

@@ -9,8 +9,6 @@ import asyncio
 from hashlib import sha256
 from typing import Any
 
-from uvicorn._types import ASGI3Application
-
 from moorage.faces.addresses import client_of
 from moorage.faces.web import Prompt, PromptAnswer, Scope
 from moorage.serve.http.delivery import DeliveringProtocol
@@ -66,62 +64,33 @@ class PromptProtocol(DeliveringProtocol):
         super().__init__(*args, **kwargs)
         self._fresh: asyncio.Task[None] | None = None  # a handler that cannot have started yet
         self._parsing = False
-        self._postponed: tuple[Cycle, ASGI3Application] | None = None  # without a task yet
+        self._postponed: Cycle | None = None  # without a task yet
         self._incomplete = False  # the parser has read a part of a request
         self._begun = 0  # requests that began in this packet
         self._answered_by: PromptAnswer | None = None  # what answered the last of them, if at once
+        self._prompted = False  # a request of this connection is remembered in `known`
         self._proxied = False  # by a trusted proxy, whose headers say who the client is
 
-    def _parse(self, data: bytes) -> None:
-        """Parse a packet; no task can run meanwhile. Raises what the parser raises."""
-        starts = not self._incomplete
-        self._begun, self._answered_by, self._parsing = 0, None, True
-        try:
-            self.parser.feed_data(data)
-        finally:
-            self._parsing = False
-            self._postponed_begin()
-        if starts and not self._proxied:
-            self._remember(data)
+    def _remember(self, data: bytes, starts_message: bool) -> None:
+        """Remember a packet of which a request was answered at once, if it is exactly that one."""
+        answer, self._answered_by = self._answered_by, None
+        if answer is None or not starts_message or self._incomplete or self._proxied:
+            return
+        if self._begun == 1:
+            self.known.add(data, answer)
+            self._prompted = True
 
-    def _remember(self, data: bytes) -> None:
-        """Remember a packet that is exactly one request, if it was answered at once."""
-        if self._answered_by is not None and self._begun == 1 and not self._incomplete:
-            self.known.add(data, self._answered_by)
-
-    def _begin(self, cycle: Cycle, app: ASGI3Application) -> None:
-        """Create the task of a request, unless `prompt` may answer it within this packet."""
-        self._unset_keepalive_if_required()  # an earlier request of this packet may be answered
-        self._running = cycle
-        self._postponed = (cycle, app)
-        if self.prompt is None or not self._parsing or not cycle.keep_alive:
-            self._postponed_begin()
+    def _task_begin(self, cycle: Cycle) -> None:
+        """Create the task of a request."""
+        self._fresh = task = self.loop.create_task(self.app(cycle.scope, cycle.receive, cycle.send))
+        self.tasks.add(task)
+        task.add_done_callback(cycle.ended)
 
     def _postponed_begin(self) -> None:
-        if self._postponed is None:
-            return
-        (cycle, app), self._postponed = self._postponed, None
-        self._fresh = self.loop.create_task(cycle.run_asgi(app))
-        self._fresh.add_done_callback(self.tasks.discard)
-        self.tasks.add(self._fresh)
-
-    def on_message_begin(self) -> None:
-        """Start a request."""
-        if self._watches:
-            self._further()
-        super().on_message_begin()
-        self._incomplete = True
-        self._begun += 1
-
-    def on_message_complete(self) -> None:
-        """Finish a request, and answer it if that is possible at once."""
-        super().on_message_complete()
-        self._incomplete = False
+        """Create the task of a request that `prompt` has not answered."""
         if self._postponed is not None:
-            if self._answer_at_once(self._postponed[0]):
-                self._postponed = None
-            else:
-                self._postponed_begin()
+            cycle, self._postponed = self._postponed, None
+            self._task_begin(cycle)
 
     def _answer_at_once(self, cycle: Cycle) -> bool:
         """Answer a complete request; False: it is not answered."""
@@ -129,10 +98,13 @@ class PromptProtocol(DeliveringProtocol):
             return False
         if self.flow.write_paused or self.transport.is_closing():
             return False
-        scope: Scope = cycle.scope  # type: ignore[assignment] # with what is not of ASGI
+        scope: Scope = cycle.scope
         answer = self.prompt(scope, bytes(cycle.body))
         found = None if answer is None else answer(scope["scheme"], client_of(scope))
-        if found is None or not cycle.send_whole(*found):
+        if found is None:
+            return False
+        start, part = found
+        if not cycle.answer(start["status"], start["headers"], part["body"]):
             return False
         self._answered_by = answer
         return True
@@ -152,7 +124,14 @@ class PromptProtocol(DeliveringProtocol):
         found = answer(self.scheme or "http", self.client[0] if self.client else "")
         if found is None:
             return False
-        whole = response_bytes(*found, self.server_state.default_headers, keep_alive=True)
+        start, part = found
+        whole = response_bytes(
+            start["status"],
+            start["headers"],
+            part["body"],
+            self.server_state.default_headers,
+            keep_alive=True,
+        )
         if whole is None:
             return False
         self.transport.write(whole)

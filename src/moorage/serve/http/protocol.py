@@ -15,13 +15,14 @@ import logging
 import re
 from http import HTTPStatus
 from typing import Any, Protocol
+from urllib.parse import unquote
 
 import httptools
-from uvicorn._types import ASGI3Application
 from uvicorn.config import Config
+from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.server import ServerState
 
-from moorage.faces.web import ABORT, DELIVERY, Prompt
+from moorage.faces.web import ABORT, DELIVERY, WHOLE, Prompt, Scope
 from moorage.serve.http.connection_limits import WAITING_BODY_MAX, WAITING_MAX, Bounds
 from moorage.serve.http.hosts import Hosts
 from moorage.serve.http.memory_budget import REQUEST_BYTES, MemoryBudgets
@@ -33,7 +34,7 @@ from moorage.serve.http.uvicorn_connection import Cycle
 LENGTH_UNREADABLE = "moorage.length_unreadable"
 """Set in the scope of a request whose content-length is not a number."""
 
-_GUARDED = frozenset({b"expect", b"host", b"transfer-encoding"})
+_GUARDED = frozenset({b"expect", b"transfer-encoding"})
 
 logger = logging.getLogger("moorage.http")
 
@@ -101,25 +102,39 @@ class GuardedProtocol(PromptProtocol):
         self._running = self._fresh = None
 
     def data_received(self, data: bytes) -> None:
-        """Parse the received bytes, within the limits."""
+        """Parse the received bytes, within the limits; no task can run meanwhile."""
         if self._deaf:
             return
-        if self._idle_until is not None and self._answer_known(data):
+        if self._prompted and self._idle_until is not None and self._answer_known(data):
             self._unproductive = 0
             return
-        starts_message = not self._in_head and not self._in_body
-        self._unset_keepalive_if_required()
-        self._progress = False
+        starts_message = not self._incomplete
+        self._idle_until = None
         self._fresh = None
+        self._progress, self._parsing, self._begun = False, True, 0
         try:
-            self._parse(data)
+            try:
+                self.parser.feed_data(data)
+            finally:
+                self._parsing = False
+                if self._postponed is not None:
+                    self._postponed_begin()
         except httptools.HttpParserError as error:
             self._parse_failed(data, starts_message, error)
             return
         except httptools.HttpParserUpgrade:
             # An offer to upgrade may be ignored, but the following bytes could be either protocol.
             self._last_request()
-        self._account(data, starts_message)
+        else:
+            if self._answered_by is not None:
+                self._remember(data, starts_message)
+        running = self._running
+        if running is None or running.response_complete or self._incomplete or not self._progress:
+            self._account(data, starts_message)
+        else:
+            self._unproductive = 0
+            if self._head_held:
+                self._hold_head(0)
 
     def _account(self, data: bytes, starts_message: bool) -> None:
         """Limit the bytes and the time of an unfinished message."""
@@ -143,13 +158,18 @@ class GuardedProtocol(PromptProtocol):
         if self._idle_until is None and not self.transport.is_closing():
             self._idle_begin()
 
-    # Parser callbacks
+    # What runs for every request, so each callback stands here once
 
     def on_message_begin(self) -> None:
         """Start a request."""
-        super().on_message_begin()
-        self._in_head = True
+        if self._watches:
+            self._further()
+        self.url = b""
+        self.headers = []
+        self.expect_100_continue = False
+        self._in_head = self._incomplete = True
         self._head_bytes = self._hosts_named = 0
+        self._begun += 1
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Add one header; check those that decide where a request ends."""
@@ -164,10 +184,6 @@ class GuardedProtocol(PromptProtocol):
                 f"More than {self.bounds.header_count_max} headers, "
                 "the limit set by header_count_max.",
             )
-        if name in _GUARDED:
-            self._guard(name, value)
-
-    def _guard(self, name: bytes, value: bytes) -> None:
         if name == b"host":
             self._hosts_named += 1
             if not self.hosts.allows(value):
@@ -175,7 +191,11 @@ class GuardedProtocol(PromptProtocol):
                     HTTPStatus.MISDIRECTED_REQUEST,
                     "This host name is not served here; the setting allowed_hosts can add it.",
                 )
-        elif name == b"expect":
+        elif name in _GUARDED:
+            self._guard(name, value)
+
+    def _guard(self, name: bytes, value: bytes) -> None:
+        if name == b"expect":
             self.expect_100_continue = value.lower() == b"100-continue"
         elif value.strip().lower() != b"chunked" or self.parser.get_http_version() != "1.1":
             self._stop(HTTPStatus.BAD_REQUEST, "Only Transfer-Encoding: chunked is understood.")
@@ -199,20 +219,64 @@ class GuardedProtocol(PromptProtocol):
             )
         if self.parser.should_upgrade() and self._has_body():
             self._stop(HTTPStatus.BAD_REQUEST, "No request with a body can change protocols.")
-        self._deadline_clear()
-        self._request_begin(version)
-        self.scope[ABORT] = self._reset
-        self.scope[DELIVERY] = self._watch_delivery
-        if self._proxied:
-            self.proxies.believe(self.scope)
+        if self._deadline is not None:
+            self._deadline_clear()
+        before: Cycle | None = self.cycle
+        cycle = self.cycle = Cycle(
+            self,
+            self._scope(version),
+            # HTTP/1.0 has no interim answers: its client would take one for the answer.
+            expects=self.expect_100_continue and version != "1.0",
+            keep_alive=version != "1.0" and self.parser.should_keep_alive(),
+        )
         self._in_head, self._head = False, b""
         self._in_body = self._progress = True
-        self._wait_in_line()
+        if before is None or before.response_complete:
+            self._begin(cycle)
+        else:
+            # Keep reading: this is the only way to notice that the client closes the connection.
+            self.pipeline.appendleft((cycle, self.app))
+            self._wait_in_line()
+
+    def _scope(self, version: str) -> Scope:
+        """Return the scope of the request whose head is complete."""
+        url = httptools.parse_url(self.url)
+        path: str = url.path.decode("ascii")
+        scope = self.scope = {
+            "type": "http",
+            "asgi": {"version": self.asgi_version, "spec_version": "2.3"},
+            "http_version": version,
+            "server": self.server,
+            "client": self.client,
+            "scheme": self.scheme,
+            "root_path": self.root_path,
+            "headers": self.headers,
+            "state": self.app_state.copy(),
+            "method": self.parser.get_method().decode("ascii"),
+            "path": self.root_path + (unquote(path) if "%" in path else path),
+            "raw_path": self.root_path.encode("ascii") + url.path,
+            "query_string": url.query or b"",
+            ABORT: self._reset,
+            DELIVERY: self._watch_delivery,
+            WHOLE: True,
+        }
+        if self._proxied:
+            self.proxies.believe(scope)
+        return scope
+
+    def _begin(self, cycle: Cycle) -> None:
+        """Create the task of a request, unless `prompt` may answer it within this packet."""
+        self._idle_until = None  # an earlier request of this packet may be answered
+        self._running = cycle
+        if self.prompt is None or not self._parsing or not cycle.keep_alive:
+            self._task_begin(cycle)
+        else:
+            self._postponed = cycle
 
     def _wait_in_line(self) -> None:
-        """Reserve memory for the request if it must wait for earlier ones; most need not."""
+        """Reserve memory for the request, which must wait for earlier ones; most need not."""
         size = REQUEST_BYTES + self._head_bytes + len(self.url)
-        if self._is_waiting() and not self._hold(self.cycle, self.held.waiting, size):
+        if not self._hold(self.cycle, self.held.waiting, size):
             self._stop(HTTPStatus.SERVICE_UNAVAILABLE, "Too many requests wait on connections.")
 
     def _guard_target(self) -> None:
@@ -233,7 +297,14 @@ class GuardedProtocol(PromptProtocol):
         request.received += len(body)
         if request.received > WAITING_BODY_MAX or self.pipeline:
             self._make_room(request, len(body))
-        super().on_body(body)
+        if request.response_complete:
+            return
+        request.body += body
+        if len(request.body) > HIGH_WATER_LIMIT:
+            self.flow.pause_reading()
+        request.has_news = True
+        if request.wakes is not None:
+            request.wakes.set()
 
     def _make_room(self, request: Cycle, size: int) -> None:
         """Reserve memory for a piece of a body that is long or whose request waits."""
@@ -253,15 +324,42 @@ class GuardedProtocol(PromptProtocol):
         return bool(self.pipeline) and self.pipeline[0][0] is self.cycle
 
     def on_message_complete(self) -> None:
-        """Finish a request."""
-        self._deadline_clear()
-        self._in_body, self._progress = False, True
-        super().on_message_complete()
+        """Finish a request, and answer it if that is possible at once."""
+        if self._deadline is not None:
+            self._deadline_clear()
+        self._in_body = self._incomplete = False
+        self._progress = True
+        request = self.cycle
+        if not request.response_complete:
+            request.more_body = False
+            request.has_news = True
+            if request.wakes is not None:
+                request.wakes.set()
+        if self._postponed is not None:
+            if self._answer_at_once(self._postponed):
+                self._postponed = None
+            else:
+                self._postponed_begin()
 
-    def _start_asgi_task(self, cycle: Cycle, app: ASGI3Application) -> None:  # type: ignore[override] # only these
-        if cycle.held_in is not None:
-            self._release(cycle)  # it no longer waits
-        self._begin(cycle, app)
+    def on_response_complete(self) -> None:
+        """Continue with the next request, or wait for one."""
+        self.server_state.total_requests += 1
+        if self._watches:
+            self._answer_written()
+        running = self._running
+        if running is not None and running.held_in is not None:
+            self._release(running)
+        if self.transport.is_closing():
+            return
+        if self.flow.read_paused:
+            self.flow.resume_reading()
+        if self.pipeline:
+            following = self.pipeline.pop()[0]
+            if following.held_in is not None:
+                self._release(following)  # it no longer waits
+            self._begin(following)
+        else:
+            self._idle_begin()
 
     # Refusing
 

@@ -6,12 +6,11 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Generator
-from functools import lru_cache
+from collections.abc import Awaitable
+from functools import lru_cache, partial
+from http import HTTPStatus
 from typing import Any, cast
-from urllib.parse import unquote
 
-import httptools
 from uvicorn._types import ASGI3Application, ASGISendEvent
 from uvicorn.protocols.http.httptools_impl import (
     STATUS_LINE,
@@ -19,18 +18,19 @@ from uvicorn.protocols.http.httptools_impl import (
     RequestResponseCycle,
 )
 
-from moorage.faces.web import Message
+from moorage.faces.web import ANSWERED, WHOLE, Headers, Scope
 from moorage.serve.http.memory_budget import ByteBudget
 
 _LINE_END = b"\r\n"
+_NO_CONTENT = int(HTTPStatus.NO_CONTENT)
 _FRAMING = frozenset({b"connection", b"transfer-encoding"})
 
 
 class _Done(Awaitable[None]):
     """Nothing to wait for; a coroutine for each part of each answer would take far longer."""
 
-    def __await__(self) -> Generator[Any, None, None]:
-        return iter(())  # type: ignore[return-value] # it ends at once, so nothing is ever sent
+    # A partial is called without a Python frame.
+    __await__ = staticmethod(partial(iter, ()))
 
 
 _DONE = _Done()
@@ -39,11 +39,26 @@ _DONE = _Done()
 class Cycle(RequestResponseCycle):
     """One request and its answer."""
 
+    scope: Scope  # type: ignore[assignment] # with what is not of ASGI
+
+    disconnected = False
+    more_body = True
+    response_started = False
+    response_complete = False
+    chunked_encoding = None
+    expected_content_length = 0
+
     _held: dict[str, Any] | None = None
     """The start of an answer with a content-length: it waits for the body."""
 
     _to_end = False
     """The answer ends with the connection: HTTP/1.0 has no chunks."""
+
+    wakes: asyncio.Event | None = None
+    """Wakes the application that waits in `receive`; most requests are complete before it asks."""
+
+    has_news = False
+    """Has more of the body, or its end, arrived since `receive` has returned?"""
 
     received = 0
     """Bytes of the body that have arrived."""
@@ -57,12 +72,75 @@ class Cycle(RequestResponseCycle):
     lingers = False
     """Whether its connection stays open after the answer, although that says that it ends."""
 
+    def __init__(
+        self, connection: "LeanProtocol", scope: Scope, *, expects: bool, keep_alive: bool
+    ) -> None:
+        """Create it; a base class that takes all of this as arguments is not called.
+
+        Args:
+            connection: where the request arrives.
+            scope: of the request.
+            expects: whether its client waits for an interim answer before it sends the body.
+            keep_alive: whether the connection stays open after the answer.
+        """
+        self.scope = scope
+        self.transport = connection.transport
+        self.flow = connection.flow
+        self.logger = connection.logger
+        self.access_logger = connection.access_logger
+        self.access_log = connection.access_log
+        self.default_headers = connection.server_state.default_headers
+        self.tasks = connection.tasks
+        self.on_response = connection.on_response_complete
+        self.keep_alive = keep_alive
+        self.waiting_for_100_continue = expects
+        self.body = bytearray()
+
+    @property
+    def message_event(self) -> asyncio.Event:  # type: ignore[override] # the base has an attribute
+        """What `wakes` is, for the base class, which sets it when the client has disconnected."""
+        if self.wakes is None:
+            self.wakes = asyncio.Event()
+        return self.wakes
+
+    async def receive(self) -> Any:
+        """Return the next part of the body, or that the client has disconnected."""
+        if self.waiting_for_100_continue and not self.transport.is_closing():
+            self.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+            self.waiting_for_100_continue = False
+        if not self.disconnected and not self.response_complete:
+            if self.flow.read_paused:
+                self.flow.resume_reading()
+            if not self.has_news:
+                await self.message_event.wait()
+            self.has_news = False
+            if self.wakes is not None:
+                self.wakes.clear()
+        if self.disconnected or self.response_complete:
+            return {"type": "http.disconnect"}
+        body, self.body = self.body, bytearray()
+        return {"type": "http.request", "body": bytes(body), "more_body": self.more_body}
+
     def send(self, part: dict[str, Any]) -> Awaitable[None]:  # type: ignore[override] # it is only awaited
-        """Send a part of the answer."""
+        """Send a part of the answer, or all of it: see `faces.web.WHOLE`."""
+        kind = part["type"]
+        if kind == WHOLE:
+            self.scope[ANSWERED] = part
+            if not self.response_started and self.answer(
+                part["status"], part["headers"], part["body"]
+            ):
+                return _DONE
+            return self._send_parts(part)
+        if kind == "http.response.start":
+            self.scope[ANSWERED] = part
         held = self._held
         if held is not None:
             self._held = None
-            if self._answer(held, part):
+            if (
+                kind == "http.response.body"
+                and not part.get("more_body")
+                and self.answer(held["status"], held["headers"], part.get("body", b""))
+            ):
                 return _DONE
             self.response_started = False
             return self._send_both(held, part)
@@ -72,9 +150,9 @@ class Cycle(RequestResponseCycle):
             return _DONE
         return self._send_alone(part)
 
-    def send_whole(self, start: Message, part: Message) -> bool:
-        """Send a complete answer with a content-length; False: nothing was sent."""
-        return self._answer(start, part)
+    async def _send_parts(self, whole: dict[str, Any]) -> None:
+        await self.send({**whole, "type": "http.response.start"})
+        await self.send({"type": "http.response.body", "body": whole["body"]})
 
     async def _send_both(self, start: dict[str, Any], part: dict[str, Any]) -> None:
         await super().send(cast(ASGISendEvent, start))
@@ -94,50 +172,95 @@ class Cycle(RequestResponseCycle):
             and self.scope["http_version"] == "1.0"
         )
 
-    def _answer(self, start: Message, part: Message) -> bool:
-        """Send a complete answer at once; return False if it is incomplete or a special case."""
-        if (
-            part["type"] != "http.response.body"
-            or part.get("more_body")
-            or self.flow.write_paused
-            or self.disconnected
-            or self.scope["method"] == "HEAD"
-        ):
+    def answer(self, status: int, headers: Headers, body: bytes) -> bool:
+        """Send a complete answer with a content-length; False: a special case, nothing was sent."""
+        if self.flow.write_paused or self.disconnected or self.scope["method"] == "HEAD":
             return False
-        whole = response_bytes(start, part, self.default_headers, keep_alive=self.keep_alive)
+        whole = response_bytes(
+            status, headers, body, self.default_headers, keep_alive=self.keep_alive
+        )
         if whole is None:
             return False
         self.waiting_for_100_continue = False
         self.transport.write(whole)
-        self.response_complete = True
-        self.message_event.set()
+        self.response_started = self.response_complete = True
+        if self.wakes is not None:
+            self.wakes.set()
         if not (self.keep_alive or self.lingers):
             self.transport.close()
         self.on_response()
         return True
 
+    def ended(self, task: asyncio.Task[None]) -> None:
+        """Note that the task of the request has ended; fail unless it has answered."""
+        self.tasks.discard(task)
+        is_done = self.response_complete or self.disconnected
+        if task.cancelled():
+            error: BaseException | None = asyncio.CancelledError()
+        else:
+            error = task.exception()
+            is_done = is_done and error is None
+        if is_done:
+            self.on_response = _nothing  # else it would keep the connection, and that this
+        else:
+            failing = asyncio.get_running_loop().create_task(self._fail(error))
+            self.tasks.add(failing)
+            failing.add_done_callback(self._failed)
+
+    def _failed(self, task: asyncio.Task[None]) -> None:
+        self.tasks.discard(task)
+        self.on_response = _nothing
+
+    async def _fail(self, error: BaseException | None) -> None:
+        """End a request whose application has failed, or has not answered it completely."""
+        if error is not None:
+            self.logger.error("Exception in ASGI application\n", exc_info=error)
+        else:
+            self.logger.error("ASGI callable returned without a complete response.")
+        if self.response_started:
+            self.transport.close()
+        else:
+            await self.send_500_response()
+
+
+def _nothing() -> None:
+    """Do nothing."""
+
 
 def response_bytes(
-    start: Message, part: Message, defaults: list[tuple[bytes, bytes]], *, keep_alive: bool
+    status: int,
+    headers: Headers,
+    body: bytes,
+    defaults: list[tuple[bytes, bytes]],
+    *,
+    keep_alive: bool,
 ) -> bytes | None:
     """Return a complete response as it is sent; None: it is a special case.
 
     Args:
-        start: the ASGI message with the status and the headers.
-        part: the ASGI message with all of the body.
+        status: the HTTP status.
+        headers: those of this response.
+        body: all of it.
         defaults: the headers of every response.
         keep_alive: whether the connection stays open.
     """
-    body: bytes = part.get("body", b"")
-    pieces = [STATUS_LINE[start["status"]], _default_lines(tuple(defaults))]
-    for name, value in start["headers"]:
-        if name in _FRAMING or (name == b"content-length" and int(value) != len(body)):
+    pieces = [STATUS_LINE[status], _default_lines(tuple(defaults))]
+    is_measured = status == _NO_CONTENT and not body
+    for name, value in headers:
+        if name == b"content-length":
+            if int(value) != len(body):
+                return None
+            is_measured = True
+        elif name in _FRAMING:
             return None
         pieces += (name, b": ", value, _LINE_END)
     pieces.append(_LINE_END if keep_alive else b"connection: close\r\n\r\n")
     head = b"".join(pieces)
-    lines = len(defaults) + len(start["headers"]) + (2 if keep_alive else 3)
-    return head + body if _is_clean(head, lines) else None
+    lines = len(defaults) + len(headers) + (2 if keep_alive else 3)
+    # No header value may add a line or a NUL to the head.
+    if is_measured and head.count(b"\n") == lines == head.count(b"\r") and b"\0" not in head:
+        return head + body
+    return None
 
 
 @lru_cache(maxsize=8)
@@ -155,15 +278,10 @@ def _may_wait(part: dict[str, Any]) -> bool:
     return False
 
 
-def _is_clean(head: bytes, lines: int) -> bool:
-    """Return whether no header value adds a line or a NUL to the head."""
-    return head.count(b"\n") == lines == head.count(b"\r") and b"\0" not in head
-
-
 class LeanProtocol(HttpToolsProtocol):
-    """One connection."""
+    """One connection. `protocol.py` has what runs for every request."""
 
-    scope: dict[str, Any]  # type: ignore[assignment] # with what is not of ASGI
+    scope: Scope  # type: ignore[assignment] # as above
     cycle: Cycle
     pipeline: deque[tuple[Cycle, ASGI3Application]]  # type: ignore[assignment] # only these
 
@@ -177,55 +295,8 @@ class LeanProtocol(HttpToolsProtocol):
             self.timeout_keep_alive_task.cancel()
             self.timeout_keep_alive_task = None
 
-    def on_headers_complete(self) -> None:
-        """Pass the request to the application; no upgrade of the protocol is supported."""
-        self._request_begin(self.parser.get_http_version())
-
-    def _request_begin(self, version: str) -> None:
-        """Pass a request of this version of HTTP to the application."""
-        parser, scope = self.parser, self.scope
-        if version != "1.1":
-            scope["http_version"] = version
-        url = httptools.parse_url(self.url)
-        path: str = url.path.decode("ascii")
-        scope["method"] = parser.get_method().decode("ascii")
-        scope["path"] = self.root_path + (unquote(path) if "%" in path else path)
-        scope["raw_path"] = self.root_path.encode("ascii") + url.path
-        scope["query_string"] = url.query or b""
-        before: Cycle | None = self.cycle
-        self.cycle = Cycle(
-            scope=self.scope,  # type: ignore[arg-type] # as above
-            transport=self.transport,
-            flow=self.flow,
-            logger=self.logger,
-            access_logger=self.access_logger,
-            access_log=self.access_log,
-            default_headers=self.server_state.default_headers,
-            message_event=asyncio.Event(),
-            # HTTP/1.0 has no interim answers: its client would take one for the answer.
-            expect_100_continue=self.expect_100_continue and version != "1.0",
-            keep_alive=version != "1.0" and parser.should_keep_alive(),
-            on_response=self.on_response_complete,
-        )
-        if before is None or before.response_complete:
-            self._start_asgi_task(self.cycle, self.app)
-        else:
-            # Keep reading: this is the only way to notice that the client closes the connection.
-            self.pipeline.appendleft((self.cycle, self.app))
-
-    def on_response_complete(self) -> None:
-        """Continue with the next request, or wait for one."""
-        self.server_state.total_requests += 1
-        if self.transport.is_closing():
-            return
-        self.flow.resume_reading()
-        if self.pipeline:
-            self._unset_keepalive_if_required()
-            self._start_asgi_task(*self.pipeline.pop())
-        else:
-            self._idle_begin()
-
     def _idle_begin(self) -> None:
+        """Wait for the next request."""
         self._idle_until = self.loop.time() + self.timeout_keep_alive
         if self.timeout_keep_alive_task is None:
             self._idle_look(self.timeout_keep_alive)

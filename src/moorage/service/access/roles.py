@@ -78,6 +78,11 @@ def permits(least: Role, role: Role | None) -> bool:
     return role is not None and _RANKS[role] >= _RANKS[least]
 
 
+def from_role(least: Role) -> frozenset[Role]:
+    """Return the roles that are at least `least`."""
+    return frozenset(role for role in Role if permits(least, role))
+
+
 def standing(role: str) -> frozenset[str]:
     """Return the roles of the ladder whose rights a role includes; empty for a scoped role."""
     return _STANDINGS.get(role, frozenset())

@@ -35,9 +35,19 @@ REHEARSED_MAX = 2_000
 So the two scenes of the dashboard take less than a second.
 """
 
+REPORTS_OF_ONE_MAX = 64
+REPORTS_WAITING_MAX = 512
+"""Reports and histories of one caller, and of all, that run or wait. They share a thread with
+chores, so only one runs at a time."""
+
 REHEARSALS_OF_ONE_MAX = 2
 REHEARSALS_WAITING_MAX = 8
 """Rehearsals of one caller, and of all, that run or wait for their turn."""
+
+
+def report_turns() -> CallerTurns:
+    """Return the turns that reports and histories share."""
+    return CallerTurns("reports", REPORTS_OF_ONE_MAX, REPORTS_WAITING_MAX)
 
 
 class HistoryView(Struct, frozen=True):

@@ -30,7 +30,7 @@ from moorage.service.admission.lease_cases import (
 )
 from moorage.service.admission.lease_log import LeaseLog
 from moorage.service.admission.member_limits import MemberLimits
-from moorage.service.admission.past import PoolPast
+from moorage.service.admission.past import PoolPast, report_turns
 from moorage.service.admission.pool_cases import PoolCase
 from moorage.service.admission.queries import AdmissionQueries, pools_all
 from moorage.service.admission.slots import Slots
@@ -40,7 +40,6 @@ from moorage.service.admission.waiters import Waiters, either
 from moorage.service.batch.service_clock import ServiceClock
 from moorage.service.batch.transactor import Transactor
 from moorage.service.batch.use_case import RunPlan
-from moorage.service.caller_turns import CallerTurns
 from moorage.service.feed.bell import Bell
 from moorage.service.feed.followers import Followers
 from moorage.store.admission import save
@@ -50,12 +49,6 @@ ENDED_KEPT = EndedKept()
 
 FORGET_MAX = 500
 """Leases that are deleted in one transaction."""
-
-
-PASTS_OF_ONE_MAX = 64
-PASTS_WAITING_MAX = 512
-"""Reports and histories of one caller, and of all, that run or wait. They share a thread with
-chores, so only one runs at a time."""
 
 
 class Admission:
@@ -75,7 +68,7 @@ class Admission:
         self._engine = engine
         self._service_clock = service_clock
         self._transactor = transactor
-        pasts = CallerTurns("reports", PASTS_OF_ONE_MAX, PASTS_WAITING_MAX)
+        pasts = report_turns()
         self.queries = AdmissionQueries(engine, service_clock, self.ended, pasts)
         """Reads of pools and leases; none of them is a poll."""
         self.past = PoolPast(engine, service_clock, self.ended, pasts)

@@ -1,9 +1,11 @@
 """Pools and leases as faces see them: with times by the wall clock."""
 
+from typing import NamedTuple
+
 from msgspec import Struct
 
 from moorage.core.admission.forecast.why import Standing
-from moorage.core.admission.model import Lease, Pool, is_unheard, record_age
+from moorage.core.admission.model import Lease, Pool, is_unheard
 from moorage.core.admission.units import Figures
 from moorage.core.clock import Instant
 from moorage.core.service_time import When
@@ -11,8 +13,23 @@ from moorage.service.feed.watch import Cursor
 from moorage.store.admission.contents import Sum
 
 
+class LeaseTimes(NamedTuple):
+    """When what happens to a lease or ticket, by the wall clock; None: never, or not yet."""
+
+    asked_at: Instant
+    granted_at: Instant | None
+    expires_at: Instant | None
+    """When it ends unless it is renewed, or confirmed.
+
+    None: a ticket, an ended lease, or one that needs neither.
+    """
+    hold_until: Instant | None
+    """When its hold ends; None: it has none, or is a ticket."""
+    ended_at: Instant | None
+
+
 class LeaseView(Struct, frozen=True):
-    """A lease or ticket as of a time. All times but those inside `lease` are by the wall clock."""
+    """A lease or ticket as of a time."""
 
     lease: Lease
     when: When
@@ -22,51 +39,30 @@ class LeaseView(Struct, frozen=True):
     """Is this what its holder reads, which confirms its grant? Then it has its TTL, or none."""
 
     @property
-    def asked_at(self) -> Instant:
-        """When it was requested."""
-        return Instant(self.lease.asked_at + self._back)
-
-    @property
-    def granted_at(self) -> Instant | None:
-        """When it was granted; None: never."""
-        return _later(self.lease.granted_at, self._back)
-
-    @property
-    def expires_at(self) -> Instant | None:
-        """When it ends unless it is renewed, or confirmed.
-
-        None: a ticket, an ended lease, or one that needs neither.
-        """
-        if self.confirmed:
-            return None if self.lease.ttl is None else _later(self.granted_at, self.lease.ttl)
-        if self.lease.state != "granted":
-            return None
-        return _later(self.lease.heard_until, self.when.wall - self.when.moment.alive)
-
-    @property
-    def hold_until(self) -> Instant | None:
-        """When its hold ends; None: it has none, or is a ticket."""
-        return _later(self.lease.hold_until, self._back)
-
-    @property
-    def ended_at(self) -> Instant | None:
-        """When it ended; None: it has not."""
-        return _later(self.lease.ended_at, self._back)
-
-    @property
     def unheard(self) -> bool:
         """Was it not renewed in time but is kept, so that it still occupies units?"""
         return is_unheard(self.lease, self.when.moment)
 
-    @property
-    def record_age(self) -> int | None:
-        """Microseconds of service time since its record was written, or else since its grant."""
-        return record_age(self.lease, self.when.moment.at)
-
-    @property
-    def _back(self) -> int:
-        """From service time to the wall clock."""
-        return self.when.wall - self.when.moment.at
+    def times(self) -> LeaseTimes:
+        """Return when what happens to it."""
+        lease, when = self.lease, self.when
+        granted, hold, ended = lease.granted_at, lease.hold_until, lease.ended_at
+        back = when.wall - when.moment.at  # from service time to the wall clock
+        if granted is not None:
+            granted = Instant(granted + back)
+        ends: int | None = None
+        if self.confirmed:
+            if lease.ttl is not None and granted is not None:
+                ends = granted + lease.ttl
+        elif lease.state == "granted" and lease.heard_until is not None:
+            ends = lease.heard_until + when.wall - when.moment.alive
+        return LeaseTimes(
+            Instant(lease.asked_at + back),
+            granted,
+            None if ends is None else Instant(ends),
+            None if hold is None else Instant(hold + back),
+            None if ended is None else Instant(ended + back),
+        )
 
 
 class PoolView(Struct, frozen=True):
@@ -138,7 +134,3 @@ class ContentsView(Struct, frozen=True):
     tickets: list[LeaseView]
     granted: Sum
     waiting: Sum
-
-
-def _later(at: Instant | None, by: int) -> Instant | None:
-    return None if at is None else Instant(at + by)

@@ -19,8 +19,6 @@ from moorage.store.api import Plan
 class AdmissionRoom:
     """The pools and leases of one batch. Its grants claim in the ledger through a `LedgerShare`."""
 
-    large = False
-
     def __init__(
         self, world: World, keys: Keys, ledger: LedgerRoom, extra: ExtraLoads, misfits: Misfits
     ) -> None:

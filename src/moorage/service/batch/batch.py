@@ -5,9 +5,8 @@ All rooms share the transaction, so a lease and what it holds in the ledger come
 
 import asyncio
 import logging
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 from moorage.core.clock import Clock, Instant
 from moorage.core.errors import Code, Error
@@ -35,9 +34,6 @@ FREED_SLOWLY = 1_000
 SEARCHES_MAX = 2 * BATCH_MAX
 """Most searches for one claim. The first claim of a batch finds what no other can take before it:
 within one process each claim is served in turn, but peers may be faster again and again."""
-
-A = TypeVar("A")
-P = ParamSpec("P")
 
 log = logging.getLogger("moorage.transactor")
 
@@ -111,23 +107,27 @@ class Batches:
         empty = Facts(self._classes, self._traits)
         rooms = Rooms(empty, _union(items), extra, self.misfits)
         asked = self._service_clock.monotonic()
-        for room in rooms.all:
-            await transaction.run(room.load(), aside=room.large)
-        when, late = await self._begin(rooms, asked, transaction.now)
-        await _worked(rooms.large, _decide_all, items, rooms, when)
+        await transaction.run(rooms.load(), aside=rooms.ledger.large)
+        when, late = self._times(rooms, asked, transaction.now)
+        if rooms.ledger.large:  # nothing else uses its facts
+            await asyncio.to_thread(_decide_all, items, rooms, when)
+        else:
+            _decide_all(items, rooms, when)
         self._last = rooms.ledger.stamp
-        for room in rooms.all:
-            await transaction.run(room.after())
+        if rooms.admission is not None:
+            await transaction.run(rooms.admission.after())
         made = await self._save(items, rooms, when, transaction, late=late)
         for item in items:
-            _conclude(item, rooms, when)
-        await forget(*rooms.leftovers())
+            if item.refusal is None:
+                _conclude(item, rooms, when)
+        if rooms.ledger.large:
+            await forget(*rooms.ledger.leftovers)
         return made
 
-    async def _begin(self, rooms: Rooms, asked: int, now: Instant | None) -> tuple[When, bool]:
-        """Set the time of a batch: the database's if known; a stamp is later than all before.
+    def _times(self, rooms: Rooms, asked: int, now: Instant | None) -> tuple[When, bool]:
+        """Return the time of a batch, and whether it must be saved even if nothing else changes.
 
-        Returns it, and whether service time must be saved even if nothing else changes.
+        The time is the database's if known; a stamp is later than all before.
         """
         wall = self._clock.now() if now is None else now
         stamp = Instant(max(self._last + 1, wall))
@@ -138,24 +138,26 @@ class Batches:
             timeline, moment = self._service_clock.read(stored, wall, asked)
             rooms.world.timeline, when = timeline, When(moment, wall, stamp)
             late = self._service_clock.must_save(stored, timeline)
-        for room in rooms.all:
-            await _worked(room.large, room.begin, when)
         return when, late
 
     async def _save(
         self, items: list[Item], rooms: Rooms, when: When, transaction: Transaction, *, late: bool
     ) -> Made:
+        ledger = rooms.ledger.changes
         admission = None if rooms.admission is None else rooms.admission.changes
-        made = Made(Changes(rooms.ledger.changes, admission, rooms.fleet.changes), when)
+        fleet = None if rooms.fleet is None else rooms.fleet.changes
+        made = Made(Changes(ledger, admission, fleet), when)
         now = when.stamp
         for item in items:
             if item.refusal is None:
-                made.rows += [row._replace(id=audit_id_new()) for row in item.work.audit(now)]
-        if not (rooms.ledger.changes or admission or rooms.fleet.changes or made.rows or late):
+                for row in item.work.audit(now):
+                    made.rows.append(row._replace(id=audit_id_new()))
+        if not (ledger or admission or fleet or made.rows or late):
             return made
         parts = [room.part() for room in rooms.all]
         raised = await transaction.run(
-            batch_store.batch_save(parts, made.rows, now, rooms.world.timeline), aside=rooms.large
+            batch_store.batch_save(parts, made.rows, now, rooms.world.timeline),
+            aside=rooms.ledger.large,
         )
         made.written = True
         if raised is not None:
@@ -168,13 +170,6 @@ def _union(items: list[Item]) -> Keys:
     for item in items:
         keys.update(item.keys)
     return keys
-
-
-async def _worked(large: bool, work: Callable[P, A], *args: P.args, **more: P.kwargs) -> A:
-    """Run a step of a batch; of a large one in a thread, since nothing else uses its facts."""
-    if large:
-        return await asyncio.to_thread(work, *args, **more)
-    return work(*args, **more)
 
 
 async def forget(*values: dict[Any, Any]) -> None:
@@ -191,6 +186,7 @@ async def forget(*values: dict[Any, Any]) -> None:
 
 def _decide_all(items: list[Item], rooms: Rooms, when: When) -> None:
     """Decide one request after another; each sees the changes of those before it."""
+    rooms.begin(when)
     for item in items:
         made = _decided(item, rooms, When(when.moment, when.wall, rooms.ledger.stamp))
         if made is not None:
@@ -219,9 +215,7 @@ def _decided(item: Item, rooms: Rooms, when: When) -> Changes | None:
 
 
 def _conclude(item: Item, rooms: Rooms, when: When) -> None:
-    """Set the answer of a request that was decided."""
-    if item.refusal is not None:
-        return
+    """Set the answer of a request that was not refused."""
     try:
         item.answer = item.work.conclude(rooms.world, when)
     except Error as refusal:

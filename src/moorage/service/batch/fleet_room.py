@@ -6,6 +6,7 @@ from moorage.core.fleet import desired
 from moorage.core.fleet.facts import Changes, Facts, Keys
 from moorage.core.ids import AgentId, ProviderId
 from moorage.core.ledger import managed
+from moorage.core.ledger.facts import Facts as LedgerFacts
 from moorage.core.ledger.model import Provider
 from moorage.core.restart import Restart
 from moorage.core.service_time import When
@@ -21,9 +22,7 @@ from moorage.store.fleet import load, save
 class FleetRoom:
     """The agents and groups of one batch."""
 
-    large = False
-
-    def __init__(self, world: World, keys: Keys | None, ledger: LedgerRoom) -> None:
+    def __init__(self, world: World, keys: Keys, ledger: LedgerRoom) -> None:
         self._world = world
         self._keys = keys
         self._ledger = ledger
@@ -38,8 +37,6 @@ class FleetRoom:
 
     def load(self) -> Plan[None]:
         """Lock and load what the keys name; for reporters, service time first."""
-        if self._keys is None:
-            return
         keys = self._keys
         if keys.reporters and self._world.timeline is None:
             self._world.timeline = yield from load.timeline_lock()
@@ -59,13 +56,10 @@ class FleetRoom:
         if changes.fleet is not None:
             self._apply(changes.fleet)
         if changes.ledger is not None:
-            self._created(changes.ledger.providers)
+            if self.facts.roots:  # only what creates providers asks for roots, and claims do not
+                self._created(changes.ledger.providers)
             if changes.ledger.overwritten:
                 self._overwritten(changes.ledger.overwritten)
-
-    def after(self) -> Plan[None]:
-        """Do nothing: what the fleet does in the ledger is part of its decisions."""
-        yield from ()
 
     def part(self) -> save.FleetPart:
         """Return what is to be saved."""
@@ -77,8 +71,6 @@ class FleetRoom:
 
     def _created(self, providers: Mapping[ProviderId, Provider | None]) -> None:
         """Close machines whose root somebody has deleted and now creates again."""
-        if not self.facts.roots:
-            return  # only what creates providers asks for roots, and claims do not
         ledger = self._ledger.facts
         roots = {
             uuid: self.facts.roots[uuid]
@@ -100,11 +92,7 @@ class FleetRoom:
     def _overwritten(self, totals: Mapping[tuple[ProviderId, str], int]) -> None:
         """Make new totals the desired amounts of the agents, and offer what is there of them."""
         ledger = self._ledger.facts
-        by_agent: dict[AgentId, dict[tuple[ProviderId, str], int]] = {}
-        for (uuid, name), total in totals.items():
-            provider = ledger.providers.get(uuid)
-            if provider is not None and provider.agent is not None:
-                by_agent.setdefault(provider.agent, {})[uuid, name] = total
+        by_agent = _by_agent(ledger, totals)
         self._check_loaded(set(by_agent))
         for agent, pairs in by_agent.items():
             self._apply(desired.overwritten(self.facts, self.when.stamp, agent, pairs))
@@ -114,3 +102,21 @@ class FleetRoom:
                 self._ledger.apply(
                     managed.follow_class(ledger, self._ledger.stamp, uuid, name, offer)
                 )
+
+
+def check_unmanaged(ledger: LedgerFacts, totals: Mapping[tuple[ProviderId, str], int]) -> None:
+    """Raise Restart if agents must follow new totals of their classes."""
+    if by_agent := _by_agent(ledger, totals):
+        raise Restart(AgentsNeeded(set(by_agent)))
+
+
+def _by_agent(
+    ledger: LedgerFacts, totals: Mapping[tuple[ProviderId, str], int]
+) -> dict[AgentId, dict[tuple[ProviderId, str], int]]:
+    """Return the totals of providers that agents manage, by agent."""
+    found: dict[AgentId, dict[tuple[ProviderId, str], int]] = {}
+    for (uuid, name), total in totals.items():
+        provider = ledger.providers.get(uuid)
+        if provider is not None and provider.agent is not None:
+            found.setdefault(provider.agent, {})[uuid, name] = total
+    return found

@@ -3,7 +3,6 @@
 from moorage.core.clock import Instant
 from moorage.core.ledger.facts import Changes, Facts, Keys
 from moorage.core.service_time import When
-from moorage.service.batch.world import Changes as AllChanges
 from moorage.service.batch.world import World
 from moorage.store.api import Plan
 from moorage.store.ledger import load, save
@@ -35,30 +34,20 @@ class LedgerRoom:
     def load(self) -> Plan[None]:
         """Lock and load what the keys name."""
         empty = self._world.ledger
-        self._world.ledger = yield from load.facts_load(
-            self.keys, empty.standard_classes, empty.standard_traits
-        )
-        self.large = self.large or len(self.facts.providers) + len(self.facts.consumers) > LARGE
+        facts = yield from load.facts_load(self.keys, empty.standard_classes, empty.standard_traits)
+        self._world.ledger = facts
+        self.large = self.large or len(facts.providers) + len(facts.consumers) > LARGE
 
     def begin(self, when: When) -> None:
         """Set the time; keep the loaded values, before the first decision."""
         self.stamp = when.stamp
         self._before = save.before_of(self.facts)
 
-    def decided(self, changes: AllChanges) -> None:
-        """Apply a decision."""
-        if changes.ledger is not None:
-            self.apply(changes.ledger)
-
     def apply(self, made: Changes) -> None:
         """Make changes visible to the next decision, to be saved with the batch."""
-        self.facts.apply(made)
+        self._world.ledger.apply(made)
         self.changes.update(made)
         self.stamp = Instant(self.stamp + made.instants)
-
-    def after(self) -> Plan[None]:
-        """Do nothing: the ledger does not react to other rooms by itself."""
-        yield from ()
 
     def part(self) -> save.LedgerPart:
         """Return what is to be saved."""

@@ -38,16 +38,19 @@ class RequestQueue:
 
     def add(self, item: Item) -> None:
         """Add a request. Raises `Error`: OVERLOADED, the queue is full."""
-        if len(self) >= self._most:
+        if len(self._prompt) + len(self._patient) >= self._most:
             raise _full(f"{self._most} requests are waiting already")
-        if item.work.patient and 100 * len(self._patient) >= PATIENT_PERCENT * self._most:
+        if not item.work.patient:
+            self._prompt.append(item)
+        elif 100 * len(self._patient) < PATIENT_PERCENT * self._most:
+            self._patient.append(item)
+        else:
             raise _full(f"{len(self._patient)} requests of agents are waiting already")
-        self._lane(item).append(item)
 
     def put_back(self, items: Iterable[Item]) -> None:
         """Put requests first again, in their order."""
         for item in reversed([*items]):
-            self._lane(item).appendleft(item)
+            (self._patient if item.work.patient else self._prompt).appendleft(item)
 
     def take(self) -> list[Item]:
         """Remove and return the requests of the next batch whose callers still wait."""
@@ -63,9 +66,6 @@ class RequestQueue:
         self._prompt.clear()
         self._patient.clear()
         return removed
-
-    def _lane(self, item: Item) -> deque[Item]:
-        return self._patient if item.work.patient else self._prompt
 
 
 def _fill(batch: list[Item], lane: deque[Item], most: int, rows: int) -> int:

@@ -10,22 +10,22 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from moorage.core.admission.facts import Changes as AdmissionChanges
 from moorage.core.errors import Code, Error
 from moorage.core.limits import CHANGES_QUEUED_MAX
 from moorage.core.restart import Restart
 from moorage.service import audit_log
-from moorage.service.batch.batch import Batches, Item, Made, forget
+from moorage.service.batch.batch import FREED_SLOWLY, Batches, Item, Made, forget
 from moorage.service.batch.extra_loads import ExtraLoads
 from moorage.service.batch.misfits import Misfits
 from moorage.service.batch.request_queue import RequestQueue
 from moorage.service.batch.use_case import RunPlan, SearchingUseCase, UseCase
 from moorage.service.errors import DamagedError
 from moorage.service.fair_turns import FairTurns, advanced
+from moorage.service.feed.catalog_index import CatalogIndex
 from moorage.service.feed.followers import Follower, notify
-from moorage.service.feed.index import Index
 from moorage.service.feed.peer_changes import PeerChanges
 from moorage.service.searches import Searches
 from moorage.store.api import Conflict, Damaged, Engine, Fatal, Held, StoreError, Unavailable
@@ -73,7 +73,7 @@ class Transactor:
         self,
         engine: Engine,
         feed: PeerChanges,
-        index: Index,
+        index: CatalogIndex,
         batches: Batches,
         turns: FairTurns,
         searches: Searches,
@@ -124,29 +124,25 @@ class Transactor:
         UNAVAILABLE when the database cannot take it. In every case nothing was applied.
         """
         keys = await asyncio.to_thread(use_case.keys) if use_case.large else use_case.keys()
-        # No local name for the future: a refusal refers to this frame, which would be a cycle.
-        loop = asyncio.get_running_loop()
-        answer: T = await self._enqueue(Item(loop.create_future(), use_case, keys))
-        return answer
+        if self._closed:
+            raise Error(Code.UNAVAILABLE, "The service is shutting down; try again elsewhere.")
+        item = Item(asyncio.get_running_loop().create_future(), use_case, keys)
+        try:
+            try:
+                self._queue.add(item)
+            except Error:
+                self.counters.overloaded += 1
+                raise
+            self._wake.set()
+            with self._turns.urgent:
+                answer: T = await item.future
+                return answer
+        finally:
+            del item  # a refusal refers to this frame: a cycle that only the collector would free
 
     def follow(self, follower: Follower[AdmissionChanges]) -> None:
         """Call `follower` with every change of pools and leases that this process commits."""
         self._followers.append(follower)
-
-    async def _enqueue(self, item: Item) -> Any:
-        if self._closed:
-            raise Error(Code.UNAVAILABLE, "The service is shutting down; try again elsewhere.")
-        try:
-            self._queue.add(item)
-        except Error:
-            self.counters.overloaded += 1
-            raise
-        self._wake.set()
-        try:
-            with self._turns.urgent():
-                return await item.future
-        finally:
-            del item  # a refusal refers to this frame: a cycle that only the collector would free
 
     async def _work(self) -> None:
         while True:  # no `Loop`: it is never cancelled, and ends once all accepted work is done
@@ -197,10 +193,14 @@ class Transactor:
 
     def _settle(self, batch: list[Item]) -> None:
         """Answer the decided items; those to search for again go first in the next batch."""
+        again = []
         for item in batch:
-            if not item.again:
+            if item.again:
+                again.append(item)
+            else:
                 item.settle()
-        self._queue.put_back(item for item in batch if item.again)
+        if again:
+            self._queue.put_back(again)
 
     async def _search(self, batch: list[Item]) -> None:
         """Search for the claims of a batch, and put them first.
@@ -268,8 +268,9 @@ class Transactor:
             audit_log.write(made.rows)
         await self._publish(made)
         self.counters.batches += 1
-        self.counters.requests += sum(not item.again for item in batch)
-        self.counters.refused += sum(item.refusal is not None for item in batch)
+        for item in batch:
+            self.counters.requests += not item.again
+            self.counters.refused += item.refusal is not None
 
     async def _publish(self, made: Made) -> None:
         """Update the index and notify all followers, after the commit."""
@@ -287,7 +288,7 @@ class Transactor:
                 made.revision,
             )
             await self._index_reload()
-        if batch is not None:
+        if batch is not None and len(batch.ledger.consumers) > FREED_SLOWLY:
             await forget(batch.ledger.consumers)  # no catalog and no follower needs them any more
         if admission is not None:
             notify(self._followers, admission, made.when)

@@ -41,6 +41,12 @@ class Keys:
             self.fleet.update(other.fleet)
 
 
+NO_ADMISSION = AdmissionFacts()
+NO_FLEET = FleetFacts()
+"""The facts of rooms that a batch does not touch. They are never changed, so all batches share
+them."""
+
+
 @dataclass(slots=True)
 class World:
     """The loaded rows, as changed by the decisions of the batch so far."""

@@ -2,7 +2,8 @@
 
 Start with `service.py`, the operations that faces may call. `agent_cases.py` has the use case
 behind every change of an agent, which the ledger follows in the same batch, and those of agents;
-`policy_cases.py` has those of operators; `agent_audit.py` says what the audit trail keeps.
+`policy_cases.py` has those of operators, `group_defaults.py` makes members follow their group;
+`agent_audit.py` says what the audit trail keeps.
 `directory.py` has all agents in memory, and counts of them; `queries.py` reads rows,
 `not_offered.py` finds agents that offer less than a query needs.
 `liveness_loop.py` remembers when agents were heard of, exchanges that with other processes and

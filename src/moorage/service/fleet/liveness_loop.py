@@ -19,13 +19,12 @@ from moorage.core.fleet.facts import Changes
 from moorage.core.fleet.liveness import (
     GroupCount,
     Silence,
-    TtlRange,
     grace,
     liveness_after,
-    ttl_of,
     written_at,
 )
 from moorage.core.fleet.model import Agent, Liveness, State
+from moorage.core.fleet.ttl import TtlRange, ttl_of
 from moorage.core.service_time import JUMP, When
 from moorage.service import errors
 from moorage.service.background import Loop

@@ -28,7 +28,7 @@ from moorage.service.access.audit import Actor
 from moorage.service.batch.service_clock import ServiceClock
 from moorage.service.batch.transactor import Transactor
 from moorage.service.fair_turns import FairTurns, Pieces
-from moorage.service.feed.index import Index
+from moorage.service.feed.catalog_index import CatalogIndex
 from moorage.service.fleet.group_clearing import GroupClearing
 from moorage.service.fleet.report_bounds import ReportedNodes, check_new, units
 from moorage.service.fleet.reporter_cases import (
@@ -60,7 +60,7 @@ class Reporters:
         self,
         engine: Engine,
         transactor: Transactor,
-        index: Index,
+        index: CatalogIndex,
         service_clock: ServiceClock,
         clock: Clock,
         turns: FairTurns,

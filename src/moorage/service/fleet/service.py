@@ -1,23 +1,20 @@
 """The fleet: the operations on agents and groups that faces may call."""
 
 import asyncio
-import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 
 from moorage.core.clock import Clock, Instant
 from moorage.core.errors import Code, Error
 from moorage.core.fleet import reports, starts
 from moorage.core.fleet.facts import Changes
-from moorage.core.fleet.groups import follows
-from moorage.core.fleet.liveness import TTL_RANGE, TtlRange, next_in
-from moorage.core.fleet.model import Agent, Goal, Group, Liveness, MachineReport, State
+from moorage.core.fleet.model import Agent, Group, Liveness, MachineReport
 from moorage.core.fleet.registering import RegisterSpec
 from moorage.core.fleet.starts import Start
+from moorage.core.fleet.ttl import TTL_RANGE, TtlRange, next_in
 from moorage.core.ids import AgentId, ConsumerId
 from moorage.core.service_time import When
 from moorage.service import errors
 from moorage.service.access.audit import Actor
-from moorage.service.background import Loop
 from moorage.service.batch.service_clock import ServiceClock
 from moorage.service.batch.transactor import Transactor
 from moorage.service.feed.followers import Followers
@@ -27,26 +24,21 @@ from moorage.service.fleet.agent_cases import (
     AgentReport,
 )
 from moorage.service.fleet.directory import Directory
+from moorage.service.fleet.group_defaults import GroupDefaults
 from moorage.service.fleet.liveness_cases import (
     SERVER,
     AgentReturned,
     GroupConfirm,
 )
 from moorage.service.fleet.liveness_loop import LivenessLoop
-from moorage.service.fleet.policy_cases import (
-    GroupFollow,
-    GroupPut,
-)
 from moorage.service.fleet.queries import FleetQueries
 from moorage.store.api import Engine
-
-log = logging.getLogger("moorage.fleet")
 
 AGAIN_SECONDS = 5.0
 """How often a wait for a start looks again: allocations before it may end without a report."""
 
-FOLLOW_MAX = 100
-"""Members that follow the defaults of their group in one batch."""
+CONFIRMED_AT_ONCE = 100
+"""Members of a suspect group that one batch declares lost."""
 
 
 class Fleet:
@@ -71,7 +63,7 @@ class Fleet:
         self.queries = FleetQueries(engine)
         self.directory = Directory()
         self._closed = False
-        self._catching_up = Loop(log, "cannot make agents follow their groups", AGAIN_SECONDS)
+        self.group_defaults = GroupDefaults(transactor, self.directory, self._caught_up)
         self.liveness_loop = LivenessLoop(
             engine,
             transactor,
@@ -89,11 +81,11 @@ class Fleet:
         if self._engine.shared:
             self._followers.start(self._reload)
         await self.liveness_loop.start()
-        self._catching_up.start(self._follow_again)
+        self.group_defaults.start()
 
     async def stop(self) -> None:
         """Stop what `start` has started."""
-        await self._catching_up.stop()
+        await self.group_defaults.stop()
         await self.liveness_loop.stop()
         await self._followers.stop()
 
@@ -220,34 +212,6 @@ class Fleet:
         self._closed = True
         self.directory.wake_all()
 
-    async def group_put(self, name: str, desired: Mapping[str, Goal], by: Actor) -> Group:
-        """Create a group or replace its defaults; returns when its members follow them."""
-        group = await self._transactor.submit(GroupPut(name, desired, by))
-        await self._caught_up()
-        await self._follow(
-            [
-                agent
-                for agent in self.directory.agents()
-                if agent.group == name and agent.state is State.ACTIVE
-            ]
-        )
-        return group
-
-    async def _follow(self, members: list[Agent]) -> None:
-        """Make agents follow the defaults of their groups."""
-        for first in range(0, len(members), FOLLOW_MAX):
-            await self._transactor.submit(GroupFollow(members[first : first + FOLLOW_MAX]))
-
-    async def _follow_again(self) -> None:
-        """Make those agents follow before whose turn a process was killed."""
-        agents = [*self.directory.agents()]
-        for first in range(0, len(agents), FOLLOW_MAX):
-            await asyncio.sleep(0)
-            portion = [
-                (a, self.directory.group(a.group)) for a in agents[first : first + FOLLOW_MAX]
-            ]
-            await self._follow([a for a, group in portion if group and not follows(a, group)])
-
     async def group_confirm(self, name: str, by: Actor) -> Group:
         """Declare the silent members of a suspect group lost, and end the suspicion."""
         await self._caught_up()
@@ -256,8 +220,10 @@ class Fleet:
             for agent in self.directory.agents()
             if agent.group == name and agent.liveness is Liveness.LATE
         ]
-        for first in range(0, len(late), FOLLOW_MAX):
-            await self.liveness_loop.sweep(late[first : first + FOLLOW_MAX], {}, braked=False)
+        for first in range(0, len(late), CONFIRMED_AT_ONCE):
+            await self.liveness_loop.sweep(
+                late[first : first + CONFIRMED_AT_ONCE], {}, braked=False
+            )
         return await self._transactor.submit(GroupConfirm(name, by))
 
     async def _caught_up(self) -> None:

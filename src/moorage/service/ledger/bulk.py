@@ -25,7 +25,7 @@ from moorage.service.batch.transactor import Transactor
 from moorage.service.batch.use_case import LedgerUseCase
 from moorage.service.batch.world import Changes, Keys, World
 from moorage.service.fair_turns import Pieces
-from moorage.service.feed.index import Index
+from moorage.service.feed.catalog_index import CatalogIndex
 
 UNIT_PROVIDERS = 32
 """Providers that one transaction changes, about 3 ms of work; a tree is never split."""
@@ -90,7 +90,7 @@ class TreesUpsert(LedgerUseCase[list[Upserted]]):
 
 
 async def providers_upsert(
-    index: Index,
+    index: CatalogIndex,
     transactor: Transactor,
     pieces: Pieces,
     actor: Actor,

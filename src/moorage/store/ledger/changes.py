@@ -31,9 +31,11 @@ def change_rows(changes: Changes) -> Iterator[tuple[str, str, str | None]]:
     """Yield (kind, key, body) of every change, in a fixed order; None as body: it was deleted."""
     for kind, (member, _) in KINDS.items():
         values: dict[Any, Any] = getattr(changes, member)
+        if not values:
+            continue
+        written = encode_consumer if kind == "consumer" else encode
         for key in sorted(values):
             text = f"{key[0]}/{key[1]}" if kind == "inventory" else key
-            written = encode_consumer if kind == "consumer" else encode
             yield kind, text, None if values[key] is None else written(values[key])
 
 

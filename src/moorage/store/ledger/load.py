@@ -10,7 +10,10 @@ from moorage.store.api import Plan, Query, Row
 from moorage.store.encoding import key_set
 from moorage.store.ledger.rows import consumer_from_row, provider_from_row, tags_from_row
 
-Step = tuple[Query, Callable[[Sequence[Row]], None]]
+Take = Callable[[Facts, Sequence[Row]], None]
+"""Adds rows to the facts."""
+
+Step = tuple[Query, Take]
 """A statement, and the function that takes its rows."""
 
 
@@ -32,13 +35,14 @@ def facts_load(
     if keys.consumers:
         consumers = key_set(keys.consumers)
         *_, found = yield [*locks, Query("consumers_lock", (consumers,))]
-        facts.consumers.update((row[0], consumer_from_row(row)) for row in found)
+        for row in found:
+            facts.consumers[row[0]] = consumer_from_row(row)
         locks = []
-    steps = [*_provider_steps(keys, facts), *_word_steps(keys, facts)]
+    steps = _provider_steps(keys, facts) + _word_steps(keys)
     if steps:
-        results = yield [*locks, *(query for query, _ in steps)]
+        results = yield [*locks, *[query for query, _ in steps]]
         for (_, take), rows in zip(steps, results[len(locks) :], strict=True):
-            take(rows)
+            take(facts, rows)
     return facts
 
 
@@ -80,82 +84,84 @@ def _locks(keys: Keys) -> list[Query]:
 
 
 def _provider_steps(keys: Keys, facts: Facts) -> list[Step]:
-    held_on = {
-        provider for consumer in facts.consumers.values() for provider in consumer.allocations
-    }
-    known = keys.providers | held_on | keys.tags | keys.parents
-
-    def providers(rows: Iterable[Row]) -> None:
-        for row in rows:
-            _provider(facts, row)
-
-    def children(rows: Iterable[Row]) -> None:
-        for row in rows:
-            _child(facts, _provider(facts, row))
-
-    def trees(rows: Iterable[Row]) -> None:
-        members = [_provider(facts, row) for row in rows]
-        for member in members:
-            facts.children.setdefault(member.uuid, set())
-        for member in members:
-            _child(facts, member)
-
-    def tags(rows: Iterable[Row]) -> None:
-        facts.tags.update((row[0], tags_from_row(row)) for row in rows)
-
-    def lock(asked: str) -> Query:
-        if keys.trees:
-            return Query("providers_lock_by_tree", (asked, key_set(keys.trees)))
-        return Query("providers_lock", (asked,))
-
-    for parent in keys.parents:
-        facts.children[parent] = set()
-    return [
-        *_step(known | keys.trees, providers, lock),
-        *_step(keys.names, providers, lambda asked: Query("providers_load_by_name", (asked,))),
-        *_step(keys.parents, children, lambda asked: Query("providers_load_by_parent", (asked,))),
-        *_step(keys.trees, trees, lambda asked: Query("providers_load_by_tree", (asked,))),
-        *_step(keys.tags, tags, lambda asked: Query("tags_load", (asked,))),
-    ]
+    known = keys.providers | keys.tags | keys.parents
+    for consumer in facts.consumers.values():
+        known |= consumer.allocations.keys()
+    steps: list[Step] = []
+    if keys.trees:
+        asked = (key_set(known | keys.trees), key_set(keys.trees))
+        steps.append((Query("providers_lock_by_tree", asked), _providers))
+    elif known:
+        steps.append((Query("providers_lock", (key_set(known),)), _providers))
+    if keys.names:
+        steps.append((Query("providers_load_by_name", (key_set(keys.names),)), _providers))
+    if keys.parents:
+        for parent in keys.parents:
+            facts.children[parent] = set()
+        steps.append((Query("providers_load_by_parent", (key_set(keys.parents),)), _children))
+    if keys.trees:
+        steps.append((Query("providers_load_by_tree", (key_set(keys.trees),)), _trees))
+    if keys.tags:
+        steps.append((Query("tags_load", (key_set(keys.tags),)), _tags))
+    return steps
 
 
-def _word_steps(keys: Keys, facts: Facts) -> list[Step]:
+def _word_steps(keys: Keys) -> list[Step]:
     # A decision can only remove uses by loaded providers: one use more than these is enough.
     most = 1 + len(keys.providers | keys.tags)
-
-    def classes(rows: Iterable[Row]) -> None:
-        facts.classes.update((row[0], CustomName(*row)) for row in rows)
-
-    def traits(rows: Iterable[Row]) -> None:
-        facts.traits.update((row[0], CustomName(*row)) for row in rows)
-
-    def class_uses(rows: Iterable[Row]) -> None:
-        for name, uses, managed in rows:
-            facts.class_uses[name] = uses
-            if managed:
-                facts.managed_classes.add(name)
-
-    def trait_uses(rows: Iterable[Row]) -> None:
-        facts.trait_uses.update(dict(rows))
-
-    return [
-        *_step(keys.classes, classes, lambda asked: Query("resource_classes_load", (asked,))),
-        *_step(keys.traits, traits, lambda asked: Query("traits_load", (asked,))),
-        *_step(
-            keys.class_uses,
-            class_uses,
-            lambda asked: Query("resource_class_uses_count", (asked, most)),
-        ),
-        *_step(keys.trait_uses, trait_uses, lambda asked: Query("trait_uses_count", (asked, most))),
-    ]
+    steps: list[Step] = []
+    if keys.classes:
+        steps.append((Query("resource_classes_load", (key_set(keys.classes),)), _classes))
+    if keys.traits:
+        steps.append((Query("traits_load", (key_set(keys.traits),)), _traits))
+    if keys.class_uses:
+        asked = (key_set(keys.class_uses), most)
+        steps.append((Query("resource_class_uses_count", asked), _class_uses))
+    if keys.trait_uses:
+        asked = (key_set(keys.trait_uses), most)
+        steps.append((Query("trait_uses_count", asked), _trait_uses))
+    return steps
 
 
-def _step(
-    asked: Iterable[str], take: Callable[[Sequence[Row]], None], query: Callable[[str], Query]
-) -> list[Step]:
-    """Return the step for a set of keys; no step for an empty set."""
-    names = sorted(asked)
-    return [(query(key_set(names)), take)] if names else []
+def _providers(facts: Facts, rows: Iterable[Row]) -> None:
+    for row in rows:
+        _provider(facts, row)
+
+
+def _children(facts: Facts, rows: Iterable[Row]) -> None:
+    for row in rows:
+        _child(facts, _provider(facts, row))
+
+
+def _trees(facts: Facts, rows: Iterable[Row]) -> None:
+    members = [_provider(facts, row) for row in rows]
+    for member in members:
+        facts.children.setdefault(member.uuid, set())
+    for member in members:
+        _child(facts, member)
+
+
+def _tags(facts: Facts, rows: Iterable[Row]) -> None:
+    facts.tags.update((row[0], tags_from_row(row)) for row in rows)
+
+
+def _classes(facts: Facts, rows: Iterable[Row]) -> None:
+    facts.classes.update((row[0], CustomName(*row)) for row in rows)
+
+
+def _traits(facts: Facts, rows: Iterable[Row]) -> None:
+    facts.traits.update((row[0], CustomName(*row)) for row in rows)
+
+
+def _class_uses(facts: Facts, rows: Iterable[Row]) -> None:
+    for name, uses, managed in rows:
+        facts.class_uses[name] = uses
+        if managed:
+            facts.managed_classes.add(name)
+
+
+def _trait_uses(facts: Facts, rows: Iterable[Row]) -> None:
+    facts.trait_uses.update(dict(rows))
 
 
 def _provider(facts: Facts, row: Row) -> Provider:

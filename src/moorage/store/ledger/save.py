@@ -5,13 +5,13 @@ of their keys. A renamed class must be alone in its batch: every stored inventor
 the class is renamed, including those that are not in the facts.
 """
 
-from collections.abc import Iterable, Iterator, KeysView
+from collections.abc import Iterator, KeysView
 from dataclasses import dataclass
 from typing import ClassVar
 
 from moorage.core.ids import ConsumerId, ProviderId
 from moorage.core.ledger.facts import Changes, Facts
-from moorage.core.ledger.model import Allocations, Consumer, Inventory, Provider
+from moorage.core.ledger.model import Allocations, Consumer, CustomName, Inventory, Provider
 from moorage.store.api import Row, Statement, Write
 from moorage.store.encoding import encode
 from moorage.store.ledger.changes import change_rows
@@ -59,12 +59,17 @@ class LedgerPart:
 
     def writes(self) -> list[Statement]:
         """Return the statements that save the rows."""
-        return [
-            *_word_writes(self.before, self.changes),
-            *_provider_writes(self.before, self.changes),
-            *_tag_writes(self.changes),
-            *_consumer_writes(self.before, self.changes),
-        ]
+        changes = self.changes
+        writes: list[Statement] = []
+        if changes.classes or changes.traits or changes.renamed_classes:
+            writes += _word_writes(self.before, changes)
+        if changes.providers or changes.inventories:
+            writes += _provider_writes(self.before, changes)
+        if changes.tags:
+            writes += _tag_writes(changes)
+        if changes.consumers:
+            writes += _consumer_writes(self.before, changes)
+        return writes
 
     def stamp(self, epoch: int, revision: int) -> None:
         """Do nothing: no row of the ledger contains the revision."""
@@ -78,36 +83,25 @@ class LedgerPart:
         return change_rows(self.changes)
 
 
-def _some(writes: Iterable[Write]) -> list[Write]:
+def _word_writes(before: LoadedValues, changes: Changes) -> list[Write]:
+    """Deletes come first: a name may be deleted and created again within one batch."""
+    renamed: list[Row] = [(new, old) for old, new in sorted(changes.renamed_classes.items())]
+    classes, traits = sorted(changes.classes.items()), sorted(changes.traits.items())
+    old_classes = [(name,) for name, word in classes if word is None or name in before.classes]
+    old_traits = [(name,) for name, word in traits if word is None or name in before.traits]
+    writes = [
+        Write("allocation_rename_class", renamed),
+        Write("inventory_rename_class", renamed),
+        Write("resource_class_delete", old_classes),
+        Write("resource_class_insert", [_word_row(word) for _, word in classes if word]),
+        Write("trait_delete", old_traits),
+        Write("trait_insert", [_word_row(word) for _, word in traits if word]),
+    ]
     return [write for write in writes if write.rows]
 
 
-def _word_writes(before: LoadedValues, changes: Changes) -> list[Write]:
-    """Deletes come first: a name may be deleted and created again within one batch."""
-    renamed = [(new, old) for old, new in sorted(changes.renamed_classes.items())]
-    classes, traits = sorted(changes.classes.items()), sorted(changes.traits.items())
-    return _some(
-        [
-            Write("allocation_rename_class", renamed),
-            Write("inventory_rename_class", renamed),
-            Write(
-                "resource_class_delete",
-                [(name,) for name, word in classes if word is None or name in before.classes],
-            ),
-            Write(
-                "resource_class_insert",
-                [(name, word.created_at, word.updated_at) for name, word in classes if word],
-            ),
-            Write(
-                "trait_delete",
-                [(name,) for name, word in traits if word is None or name in before.traits],
-            ),
-            Write(
-                "trait_insert",
-                [(name, word.created_at, word.updated_at) for name, word in traits if word],
-            ),
-        ]
-    )
+def _word_row(word: CustomName) -> Row:
+    return (word.name, word.created_at, word.updated_at)
 
 
 def _provider_writes(before: LoadedValues, changes: Changes) -> list[Write]:
@@ -133,19 +127,26 @@ def _provider_writes(before: LoadedValues, changes: Changes) -> list[Write]:
             used.append(row)
         else:
             touched.append((after.generation, after.updated_at, uuid, old.generation))
-    return _some(
-        [
-            Write("provider_delete", gone, guarded=True),
-            Write("tags_delete_by_provider", [(row[0],) for row in gone]),
-            # Two providers that swap names would violate the unique index half-way.
-            Write("provider_name_free", renamed if len(renamed) > 1 else []),
-            Write("provider_update", moved, guarded=True),
-            Write("provider_touch", touched, guarded=True),
-            Write("provider_use", used, guarded=True),
-            Write("provider_insert", new),
-            Write("inventories_write", [(offered[uuid], uuid) for uuid in sorted(offered)]),
-        ]
-    )
+    # Not all, to drop those without rows: most batches need one of them.
+    writes = []
+    if gone:
+        writes.append(Write("provider_delete", gone, guarded=True))
+        writes.append(Write("tags_delete_by_provider", [(row[0],) for row in gone]))
+    if len(renamed) > 1:  # two providers that swap names would violate the unique index half-way
+        writes.append(Write("provider_name_free", renamed))
+    if moved:
+        writes.append(Write("provider_update", moved, guarded=True))
+    if touched:
+        writes.append(Write("provider_touch", touched, guarded=True))
+    if used:
+        writes.append(Write("provider_use", used, guarded=True))
+    if new:
+        writes.append(Write("provider_insert", new))
+    if offered:
+        writes.append(
+            Write("inventories_write", [(offered[uuid], uuid) for uuid in sorted(offered)])
+        )
+    return writes
 
 
 def _offered(before: LoadedValues, changes: Changes) -> dict[ProviderId, str]:
@@ -176,7 +177,7 @@ def _stays(old: Provider, new: Provider) -> bool:
 def _tag_writes(changes: Changes) -> list[Write]:
     gone = {uuid for uuid, provider in changes.providers.items() if provider is None}
     rows = [tags_row(uuid, changes.tags[uuid]) for uuid in sorted(changes.tags) if uuid not in gone]
-    return _some([Write("tags_upsert", rows)])
+    return [Write("tags_upsert", rows)] if rows else []
 
 
 def _consumer_writes(before: LoadedValues, changes: Changes) -> list[Write]:
@@ -197,16 +198,22 @@ def _consumer_writes(before: LoadedValues, changes: Changes) -> list[Write]:
         has = after.allocations.keys() if after is not None else _NOWHERE
         # A consumer that left and came back in this batch has a new place.
         new_places = {provider for provider in has if (provider, uuid) in changes.places}
-        left += [
-            (provider, uuid) for provider in had if provider in new_places or provider not in has
-        ]
+        if had:
+            left += [
+                (provider, uuid)
+                for provider in had
+                if provider in new_places or provider not in has
+            ]
         came += [(provider, uuid, changes.places[provider, uuid]) for provider in new_places]
-    return _some(
-        [
-            Write("consumer_delete", gone, guarded=True),
-            Write("consumer_update", updated, guarded=True),
-            Write("consumer_insert", new),
-            Write("holder_delete", sorted(left), guarded=True),
-            Write("holder_insert", sorted(came)),
-        ]
-    )
+    writes = []
+    if gone:
+        writes.append(Write("consumer_delete", gone, guarded=True))
+    if updated:
+        writes.append(Write("consumer_update", updated, guarded=True))
+    if new:
+        writes.append(Write("consumer_insert", new))
+    if left:
+        writes.append(Write("holder_delete", sorted(left), guarded=True))
+    if came:
+        writes.append(Write("holder_insert", sorted(came)))
+    return writes

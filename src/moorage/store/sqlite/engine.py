@@ -8,13 +8,14 @@ commits need not wait for it.
 import asyncio
 import logging
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import islice
 from threading import Lock
-from typing import Any, TypeVar, cast
+from types import TracebackType
+from typing import TypeVar, cast
 
 import apsw
 
@@ -25,17 +26,16 @@ from moorage.store.api import (
     Done,
     Fatal,
     Plan,
-    Query,
     Row,
     Statement,
     Stream,
     Unavailable,
     Write,
-    advanced,
     weight,
 )
-from moorage.store.high_water_mark import Mark, raised
+from moorage.store.high_water_mark import TAKING, Mark, raised
 from moorage.store.sql import blocks
+from moorage.store.sqlite.commit_thread import CommitThread
 from moorage.store.sqlite.copy import copy
 from moorage.store.sqlite.file import (
     LOG_PAGES_MAX,
@@ -94,7 +94,7 @@ class SqliteEngine:
             self._disconnect()
             raise
         self._writer, self._checkpointer, self._reader, *aside = self._connections
-        self._committing = ThreadPoolExecutor(1, "moorage-commit")
+        self._committing = CommitThread("moorage-commit")
         self._aside, self._slow = [
             (ThreadPoolExecutor(1, "moorage-read"), connection) for connection in aside
         ]
@@ -112,22 +112,30 @@ class SqliteEngine:
         self._fatal: Fatal | None = None
         self._writer.set_wal_hook(self._count_log)
 
-    @asynccontextmanager
-    async def transaction(self) -> AsyncIterator["SqliteTransaction"]:
-        """Begin a write transaction; only one is open at a time, others wait."""
-        async with self._turn:
+    def transaction(self) -> "SqliteTransaction":
+        """Return a write transaction; only one is open at a time, others wait to begin."""
+        return SqliteTransaction(self)
+
+    async def begin(self) -> None:
+        """Begin the write transaction, after the one that is open."""
+        await self._turn.acquire()
+        try:
             self._check_health()
             self._taken = None
             with translated("begin"):
                 self._writer.execute("BEGIN IMMEDIATE")
-            transaction = SqliteTransaction(self)
-            try:
-                yield transaction
-            finally:
-                await transaction.settle()
-                if self._writer.in_transaction:
-                    with translated("roll back"):
-                        self._writer.execute("ROLLBACK")
+        except BaseException:
+            self._turn.release()
+            raise
+
+    def end(self) -> None:
+        """Roll the write transaction back, unless it was committed."""
+        try:
+            if self._writer.in_transaction:
+                with translated("roll back"):
+                    self._writer.execute("ROLLBACK")
+        finally:
+            self._turn.release()
 
     async def read(self, plan: Plan[T]) -> T:
         """Run a short plan in the loop, in one snapshot."""
@@ -173,25 +181,30 @@ class SqliteEngine:
 
         Stops before statements that weigh more than `most`, and returns them.
         """
-        self._check_health()
+        if self._fatal is not None:
+            raise self._fatal
         if not self._writer.in_transaction:
             raise Unavailable("the transaction was rolled back by an earlier error")
         with translated("write"):
-            return _drive(self._writer, plan, statements, most, self._watch)
+            return _drive(self._writer, plan, statements, most, self)
 
     def write_begin(
         self, plan: Plan[T], statements: Sequence[Statement] | None
     ) -> asyncio.Future[Done[T] | Sequence[Statement]]:
         """Start running the rest of a plan in the commit thread."""
-        rest = partial(self.write, plan, statements, most=sys.maxsize)
-        return asyncio.get_running_loop().run_in_executor(self._committing, rest)
+        return self._committing.begin(partial(self.write, plan, statements, most=sys.maxsize))
 
     def commit_begin(self) -> asyncio.Future[None]:
         """Start the commit in the commit thread."""
-        return asyncio.get_running_loop().run_in_executor(self._committing, self._commit)
+        return self._committing.begin(self._commit)
 
-    def _watch(self, statements: Sequence[Statement], results: list[list[Row]]) -> None:
-        if (found := raised(statements, results)) is not None:
+    async def thread_idle(self) -> None:
+        """Wait until the commit thread has nothing to do, even if the caller is cancelled."""
+        await self._committing.idle()
+
+    def note(self, statement: Statement, rows: list[Row]) -> None:
+        """Remember the revision or epoch that a statement has taken."""
+        if (found := raised([statement], [rows])) is not None:
             self._taken = found.mark
 
     def _commit(self) -> None:
@@ -254,8 +267,8 @@ class SqliteEngine:
             raise self._fatal
 
     def _close(self) -> None:
-        readers = (self._aside[0], self._slow[0])
-        for executor in (self._committing, *readers, self._checkpointing):
+        self._committing.close()
+        for executor in (self._aside[0], self._slow[0], self._checkpointing):
             executor.shutdown(wait=True)
         try:
             if self._fatal is None:
@@ -281,7 +294,24 @@ class SqliteTransaction:
 
     def __init__(self, engine: SqliteEngine) -> None:
         self._engine = engine
-        self._begun: asyncio.Future[Any] | None = None
+        self._threaded = False
+        """Whether the commit thread may still work on this transaction."""
+
+    async def __aenter__(self) -> "SqliteTransaction":
+        await self._engine.begin()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        try:
+            if self._threaded:
+                await self._engine.thread_idle()
+        finally:
+            self._engine.end()
 
     async def run(self, plan: Plan[T], *, aside: bool = False) -> T:
         """Run a plan in the loop, and from its first heavy statements on in the commit thread."""
@@ -291,21 +321,17 @@ class SqliteTransaction:
         if not aside:
             found = self._engine.write(plan)
         if not isinstance(found, Done):
-            self._begun = begun = self._engine.write_begin(plan, found)
-            found = await asyncio.shield(begun)
+            self._threaded = True
+            found = await self._engine.write_begin(plan, found)
+            self._threaded = False
             assert isinstance(found, Done)
         return found.answer
 
     async def commit(self) -> None:
         """Make everything durable. Continues even if the caller is cancelled."""
-        self._begun = begun = self._engine.commit_begin()
-        await asyncio.shield(begun)
-
-    async def settle(self) -> None:
-        """Wait until the work in the thread has ended, even if the caller is cancelled."""
-        while self._begun is not None and not self._begun.done():
-            with suppress(asyncio.CancelledError):
-                await asyncio.wait([self._begun])
+        self._threaded = True
+        await self._engine.commit_begin()
+        self._threaded = False
 
 
 def _read(connection: apsw.Connection, plan: Plan[T]) -> T:
@@ -326,19 +352,26 @@ def _drive(
     plan: Plan[T],
     statements: Sequence[Statement] | None = None,
     most: int = sys.maxsize,
-    observe: Callable[[Sequence[Statement], list[list[Row]]], None] | None = None,
+    engine: SqliteEngine | None = None,
 ) -> Done[T] | Sequence[Statement]:
     """Run a plan from some of its statements on (None: from its start), up to the weight `most`.
 
-    `observe` is called with the statements and rows of each round before the plan continues.
+    `engine` notes the revisions that the plan takes, before it continues.
     """
-    found = advanced(plan, None) if statements is None else statements
-    while not (isinstance(found, Done) or weight(found) > most):
-        results = [_execute(connection, one) for one in found]
-        if observe is not None:
-            observe(found, results)
-        found = advanced(plan, results)
-    return found
+    try:
+        if statements is None:
+            statements = next(plan)
+        while weight(statements) <= most:
+            results = []
+            for statement in statements:
+                rows = _execute(connection, statement)
+                results.append(rows)
+                if engine is not None and statement.block in TAKING:
+                    engine.note(statement, rows)
+            statements = plan.send(results)
+    except StopIteration as stop:
+        return Done(stop.value)
+    return statements
 
 
 def _execute(connection: apsw.Connection, statement: Statement) -> list[Row]:
@@ -351,23 +384,23 @@ def _execute(connection: apsw.Connection, statement: Statement) -> list[Row]:
         return []
     cursor = connection.execute(text, tuple(statement.params))
     try:
-        return _rows(connection, statement, cursor)
+        if isinstance(statement, Stream):
+            _stream(connection, statement, cursor)
+            return []
+        # Not `fetchall`: in a thread, others must be able to run between any two rows.
+        return [row for row in cursor]  # noqa: C416 - list() would not let them
     except BaseException:
         # After an interrupt, a rollback is possible only if no statement is still active.
         cursor.close(True)
         raise
 
 
-def _rows(connection: apsw.Connection, statement: Query | Stream, cursor: apsw.Cursor) -> list[Row]:
-    if isinstance(statement, Stream):
-        # A scan reads each page once; a large cache would only fill up memory for good.
-        size = connection.pragma("cache_size")
-        connection.pragma("cache_size", SCAN_CACHE)
-        try:
-            while rows := cast(list[Row], list(islice(cursor, ROWS_AT_A_TIME))):
-                statement.take(rows)
-        finally:
-            connection.pragma("cache_size", size)
-        return []
-    # Not `fetchall`: in a thread, others must be able to run between any two rows.
-    return [row for row in cursor]  # noqa: C416 - list() would not let them
+def _stream(connection: apsw.Connection, statement: Stream, cursor: apsw.Cursor) -> None:
+    # A scan reads each page once; a large cache would only fill up memory for good.
+    size = connection.pragma("cache_size")
+    connection.pragma("cache_size", SCAN_CACHE)
+    try:
+        while rows := cast(list[Row], list(islice(cursor, ROWS_AT_A_TIME))):
+            statement.take(rows)
+    finally:
+        connection.pragma("cache_size", size)

@@ -4,8 +4,9 @@ import fcntl
 import logging
 import os
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
+from functools import lru_cache
+from types import TracebackType
 
 import apsw
 
@@ -23,6 +24,10 @@ LOG_PAGES_MAX = 65_536
 """Pages in the log (256 MiB) from which long reads are interrupted, if the database is not larger:
 all commits during a long read must stay in the log."""
 
+STATEMENTS_MAX = 512
+"""Places for prepared statements. Each run of a statement takes the next place, so a batch of 64
+requests takes hundreds, and must not drop the statements that the next batch begins with."""
+
 PLACE_SECONDS = 0.1
 """How often to check that the files are in place. A check takes three system calls, and each
 releases the interpreter's lock to the event loop, which may keep it for a while."""
@@ -30,16 +35,32 @@ releases the interpreter's lock to the event loop, which may keep it for a while
 log = logging.getLogger("moorage.sqlite")
 
 
-@contextmanager
-def translated(doing: str) -> Iterator[None]:
+class _Translation:
+    __slots__ = ("_doing",)
+
+    def __init__(self, doing: str) -> None:
+        self._doing = doing
+
+    def __enter__(self) -> None:
+        """Do nothing."""
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Raise the error of the port; SQLite's own if it shows a fault of this program."""
+        if isinstance(error, apsw.Error):
+            found = _translate(self._doing, error)
+            if found is not None:
+                raise found from error
+
+
+@lru_cache(maxsize=64)
+def translated(doing: str) -> AbstractContextManager[None]:
     """Translate the database's errors into those of the port. `doing` starts the message."""
-    try:
-        yield
-    except apsw.Error as error:
-        found = _translate(doing, error)
-        if found is None:
-            raise
-        raise found from error
+    return _Translation(doing)
 
 
 def _translate(doing: str, error: apsw.Error) -> StoreError | None:
@@ -191,7 +212,9 @@ def connect(
         Unusable: it cannot be opened, or it is no database.
     """
     try:
-        connection = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READWRITE, vfs=vfs)
+        connection = apsw.Connection(
+            path, flags=apsw.SQLITE_OPEN_READWRITE, vfs=vfs, statementcachesize=512
+        )
         try:
             _configure(connection, writes, synchronous)
         except BaseException:
@@ -219,6 +242,8 @@ def _configure(connection: apsw.Connection, writes: bool, synchronous: str) -> N
     # SQLite would ignore errors of a checkpoint on close; `log_end` does one and reports them.
     connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
     connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
+    # Otherwise SQLite prepares some statements again for each new value of a parameter.
+    connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
     connection.config(apsw.SQLITE_DBCONFIG_DQS_DML, 0)
     connection.config(apsw.SQLITE_DBCONFIG_DQS_DDL, 0)
     if writes:

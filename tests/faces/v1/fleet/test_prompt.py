@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moorage.faces.auth.token import TokenAuthenticator
-from moorage.faces.v1.decoding import body_decode, plain_decode
+from moorage.faces.json_decoding import plain_decode
+from moorage.faces.v1.decoding import body_decode
 from moorage.faces.v1.prompt import PromptFace
 from moorage.faces.v1.routes import ROUTES
 from moorage.faces.web import Limits, RefusalError

@@ -115,7 +115,7 @@ def acquire_safe(facts: Facts, moment: Moment, wall: Instant, request: AcquireRe
         if before is not None:  # it stays in the history under another key
             draft.put(key_left(before))
         ticket = arrive(draft, request, key, SAFE_PATIENCE)
-        grow(draft, ticket)
+        grow(draft, ticket, [pool])
         return draft.changes, ticket.id
     return draft.changes, None
 

@@ -17,7 +17,7 @@ from moorage.faces.dashboard.pages.one_revision import as_of
 from moorage.faces.dashboard.routing import Answer, PageRequest
 from moorage.faces.native_api import RefusedError
 from moorage.service.app import Service
-from moorage.service.feed.index import Index
+from moorage.service.feed.catalog_index import CatalogIndex
 from moorage.wire.operations import ledger
 
 NEEDS = ledger.LIST_PROVIDERS
@@ -86,7 +86,7 @@ def _succeeded(task: asyncio.Task[Made]) -> bool:
     return not task.cancelled() and task.exception() is None
 
 
-_MAPS: WeakKeyDictionary[Index, Maps] = WeakKeyDictionary()
+_MAPS: WeakKeyDictionary[CatalogIndex, Maps] = WeakKeyDictionary()
 """The maps of each service of this process: they end with it."""
 
 

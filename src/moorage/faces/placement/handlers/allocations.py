@@ -8,8 +8,10 @@ from moorage.core.ids import ConsumerId, ProviderId
 from moorage.core.ledger.allocations import ANY, KEEP, ConsumerRequest
 from moorage.core.ledger.model import Allocations
 from moorage.core.ledger.search import Catalog
+from moorage.faces.json_decoding import decoded
 from moorage.faces.placement.input import schemas
-from moorage.faces.placement.input.bodies import body_decode, check_providers, invalid
+from moorage.faces.placement.input.bodies import body_decode, invalid, named_twice
+from moorage.faces.placement.microversion import LATEST
 from moorage.faces.placement.order import holders_in_order
 from moorage.faces.placement.request import Request, Response, json_answer, members_json, pieces_of
 from moorage.faces.query_strings.refusals import ProblemError
@@ -33,19 +35,28 @@ NO_TYPE = "unknown"
 NOBODY = "00000000-0000-0000-0000-000000000000"
 """Project and user of consumers written before microversion 1.8."""
 
-_PUT_BODIES: tuple[tuple[int, Any], ...] = (
-    (38, schemas.Allocations38),
-    (34, schemas.Allocations34),
-    (28, schemas.Allocations28),
-    (12, schemas.AllocationsPut12),
+
+def _by_version(first: Any, *later: tuple[int, Any]) -> tuple[Any, ...]:
+    """Return the type of body of each microversion; `later` has those since a microversion."""
+    kinds = [first] * (LATEST + 1)
+    for since, kind in later:
+        kinds[since:] = [kind] * (LATEST + 1 - since)
+    return tuple(kinds)
+
+
+_PUT_BODIES = _by_version(
+    schemas.AllocationsPut,
     (8, schemas.AllocationsPut8),
-    (0, schemas.AllocationsPut),
+    (12, schemas.AllocationsPut12),
+    (28, schemas.Allocations28),
+    (34, schemas.Allocations34),
+    (38, schemas.Allocations38),
 )
-_POST_BODIES: tuple[tuple[int, Any], ...] = (
-    (38, schemas.Consumers38),
-    (34, schemas.Consumers34),
+_POST_BODIES = _by_version(
+    schemas.Consumers13,
     (28, schemas.Consumers28),
-    (13, schemas.Consumers13),
+    (34, schemas.Consumers34),
+    (38, schemas.Consumers38),
 )
 
 
@@ -106,16 +117,18 @@ async def replace(request: Request) -> Response:
     uuid = uuid_normal(request.path[0])
     if uuid is None:
         raise ProblemError(400, f"Malformed consumer_uuid: {request.path[0]}")
-    kind, consumer = _kind(_PUT_BODIES, request.version), ConsumerId(uuid)
-    wanted = await request.read(lambda: consumer_request(consumer, body_decode(request.body, kind)))
+    kind, consumer = _PUT_BODIES[request.version], ConsumerId(uuid)
+    wanted = await decoded(
+        request.body, lambda: consumer_request(consumer, body_decode(request.body, kind))
+    )
     await request.service.transactor.submit(AllocationsReplace([wanted]))
     return Response(204)
 
 
 async def replace_many(request: Request) -> Response:
     """POST /allocations."""
-    kind = _kind(_POST_BODIES, request.version)
-    wanted = await request.read(lambda: consumer_requests(body_decode(request.body, kind)))
+    kind = _POST_BODIES[request.version]
+    wanted = await decoded(request.body, lambda: consumer_requests(body_decode(request.body, kind)))
     await request.service.transactor.submit(AllocationsReplace(wanted))
     return Response(204)
 
@@ -160,9 +173,6 @@ def _amounts(allocations: Any) -> Allocations:
             for each in allocations
         }
     amounts = {ProviderId(uuid.lower()): each.resources for uuid, each in allocations.items()}
-    check_providers(amounts, allocations)
+    if len(amounts) != len(allocations):
+        raise named_twice()
     return amounts
-
-
-def _kind(bodies: tuple[tuple[int, Any], ...], version: int) -> Any:
-    return next(kind for since, kind in bodies if version >= since)

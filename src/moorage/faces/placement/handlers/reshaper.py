@@ -4,14 +4,14 @@ from typing import Any
 
 from moorage.core.ids import ProviderId
 from moorage.core.ledger.inventory import InventorySpec
-from moorage.faces.json_decoding import PIECE_BYTES
+from moorage.faces.json_decoding import PIECE_BYTES, decoded
 from moorage.faces.placement.handlers.allocations import consumer_requests
 from moorage.faces.placement.input import schemas
 from moorage.faces.placement.input.bodies import (
     body_decode,
     body_value,
-    check_providers,
     long_check,
+    named_twice,
 )
 from moorage.faces.placement.request import Request, Response
 from moorage.service.ledger.allocation_cases import Reshape
@@ -26,11 +26,11 @@ _BODIES: tuple[tuple[int, Any], ...] = (
 async def reshape(request: Request) -> Response:
     """POST /reshaper."""
     kind = next(kind for since, kind in _BODIES if request.version >= since)
-    wanted = await request.read(lambda: _decoded(request, kind))
+    wanted = await decoded(request.body, lambda: _decoded(request, kind))
     try:
         await request.service.transactor.submit(wanted)
     finally:
-        await request.read(lambda: _forget(wanted))
+        await decoded(request.body, lambda: _forget(wanted))
     return Response(204)
 
 
@@ -52,5 +52,6 @@ def _decoded(request: Request, kind: Any) -> Reshape:
         )
         for uuid, given in body.inventories.items()
     }
-    check_providers(inventories, body.inventories)
+    if len(inventories) != len(body.inventories):
+        raise named_twice()
     return Reshape(inventories, consumer_requests(body.allocations))

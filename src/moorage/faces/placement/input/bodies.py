@@ -5,14 +5,14 @@ msgspec decides; jsonschema only explains why (docs/decisions/0004).
 
 import json
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar, get_type_hints
 
 import msgspec
 
 from moorage.core.ledger.requests import SUFFIX_PATTERN
 from moorage.core.texts import NAME_PATTERN
-from moorage.faces.json_decoding import json_decode
+from moorage.faces.json_decoding import LONG_BYTES, json_decode, plain_decode
 from moorage.faces.placement.input.json_schemas import QUOTED
 from moorage.faces.query_strings.refusals import ProblemError
 from moorage.faces.query_strings.schema_errors import explanation
@@ -42,7 +42,8 @@ def body_decode(body: bytes, kind: type[T]) -> T:
 
     Raises ProblemError: 400, it is not JSON, or not of this type.
     """
-    return body_check(body_value(body), kind, len(body))
+    plain = plain_decode(body, kind) if len(body) < LONG_BYTES else None
+    return body_check(body_value(body), kind, len(body)) if plain is None else plain
 
 
 def body_value(body: bytes) -> Any:
@@ -99,15 +100,9 @@ def check_unique(items: list[str], body: bytes, kind: Any) -> None:
         raise invalid(explained or "a list has non-unique elements")
 
 
-def check_providers(found: Collection[str], given: Collection[str]) -> None:
-    """Raise ProblemError 400 if two keys of a body are one UUID, in upper and in lower case.
-
-    Args:
-        found: the UUIDs in lower case.
-        given: the keys.
-    """
-    if len(found) != len(given):
-        raise invalid("a resource provider is named twice, in upper and in lower case")
+def named_twice() -> ProblemError:
+    """Return the refusal of a body of which two keys are one UUID, in upper and in lower case."""
+    return invalid("a resource provider is named twice, in upper and in lower case")
 
 
 def invalid(reason: str) -> ProblemError:

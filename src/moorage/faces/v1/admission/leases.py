@@ -2,13 +2,14 @@
 
 from dataclasses import replace
 from http import HTTPStatus
+from operator import attrgetter
 from typing import Any
 
 import msgspec
 from msgspec import structs
 
 from moorage.core.admission.forecast.why import Standing
-from moorage.core.admission.model import Need, is_unconfirmed
+from moorage.core.admission.model import Need, is_unconfirmed, record_age
 from moorage.core.admission.requests import LeaseRequest, Proof
 from moorage.core.errors import Code, Error
 from moorage.core.ids import ConsumerId, LeaseId, ProviderId, is_normal
@@ -21,7 +22,7 @@ from moorage.core.wishes import labels_of, wanted_of
 from moorage.faces.v1 import authorization
 from moorage.faces.v1.admission.slots import late_shown
 from moorage.faces.v1.routing import Handlers, Request, StatusAnswer
-from moorage.service.access.roles import Role, permits
+from moorage.service.access.roles import Role, from_role
 from moorage.service.admission.ending import Clearing, HolderGone, LeaseRevoke
 from moorage.service.admission.lease_cases import (
     LeaseCase,
@@ -48,6 +49,7 @@ from moorage.service.values import (
     seconds_of,
     time_of,
     time_or_none,
+    times_or_none,
     uuid_of,
 )
 from moorage.wire import admission as wire
@@ -57,6 +59,8 @@ from moorage.wire.operations import leases as operations
 STATUSES = {"granted": HTTPStatus.CREATED, "waiting": HTTPStatus.ACCEPTED, "ended": HTTPStatus.OK}
 """HTTP status of the answer to a request for units, by the state of the lease."""
 
+OPERATORS = from_role(Role.OPERATOR)
+
 OWNER_LENGTH_MAX = 2 * IDENTIFIER_LENGTH_MAX + 1
 
 
@@ -65,13 +69,14 @@ async def create(
 ) -> StatusAnswer[wire.Lease]:
     """Request units."""
     wanted = request.body
-    authorization.check_scope(request.scope, {need.pool for need in wanted.needs})
+    if request.caller.scope is not None:
+        authorization.check_scope(request.caller.scope, {need.pool for need in wanted.needs})
     if wanted.force and not request.governs:
         authorization.check_role(request.role, Role.OPERATOR, "force")
     if wanted.allocations is not None:
         authorization.check_role(request.role, Role.SERVICE, "allocations")
     view = await request.service.admission.acquire(
-        request_of(wanted, request.owner, attended=request.delivery.is_watched),
+        request_of(wanted, request.owner, attended=request.delivery.watch is not None),
         by=request.actor,
         seconds=check_wait(request.parameters.wait),
         gone=request.disconnected,
@@ -82,7 +87,7 @@ async def create(
 
 async def page(request: Request[None, wire.LeasesAsked]) -> wire.LeasePage:
     """Return a page of leases and tickets."""
-    asked, scope = request.parameters, request.scope
+    asked, scope = request.parameters, request.caller.scope
     owner = request.owner if asked.mine else asked.owner
     if asked.mine and asked.owner not in (None, owner):
         raise Error(Code.INVALID, f"mine means the owner '{owner}': omit owner, or mine.")
@@ -116,7 +121,7 @@ async def read(request: Request[None, wire.LeaseLooked]) -> wire.Lease:
     lease, wait = lease_id(request), check_wait(request.parameters.wait)
     admission = request.service.admission
     view = await admission.queries.lease(lease)
-    authorization.check_scope(request.scope, _pools(view), every=False)
+    authorization.check_scope(request.caller.scope, _pools(view), every=False)
     mine = _is_owner(request, view)
     if wait and not (mine or _operates(request)):
         raise Error(Code.HOLDER_MISMATCH, "Only the owner of a ticket or lease may wait for it.")
@@ -132,36 +137,31 @@ async def read(request: Request[None, wire.LeaseLooked]) -> wire.Lease:
 async def renew(request: Request[wire.HolderProof, None]) -> wire.Lease:
     """Renew a lease: it lasts for its TTL from now on."""
     lease = await _lease(request)
-    return await _changed(request, LeaseRenew(lease, _proof(request, request.body.token)))
+    return await _changed(request, LeaseRenew(lease, _standing(request, request.body.token)[0]))
 
 
 async def release(request: Request[None, wire.ReleaseWanted]) -> wire.Lease:
     """Release a lease, or withdraw a ticket."""
     lease, wanted = await _lease(request), request.parameters
-    case = LeaseRelease(
-        lease,
-        _proof(request, wanted.token),
-        request.actor.who,
-        wanted.record_version,
-        wanted.gave_up,
-        by=_stead(request),
-    )
+    proof, by = _standing(request, wanted.token)
+    who = request.caller.user_id
+    case = LeaseRelease(lease, proof, who, wanted.record_version, wanted.gave_up, by=by)
     return await _alone(request, await request.service.admission.change(case))
 
 
 async def record(request: Request[wire.RecordWanted, None]) -> wire.Lease:
     """Replace a lease's record."""
     lease, wanted = await _lease(request), request.body
-    proof, text = _proof(request, wanted.token), record_text(wanted.record)
-    case = LeaseRecord(lease, proof, text, wanted.version, by=_stead(request))
+    proof, by = _standing(request, wanted.token)
+    case = LeaseRecord(lease, proof, record_text(wanted.record), wanted.version, by=by)
     return await _changed(request, case)
 
 
 async def change(request: Request[wire.HoldWanted, None]) -> wire.Lease:
     """Change when a lease's hold ends."""
     wanted, hold = request.body, microseconds_or_none("hold", request.body.hold)
-    lease, proof = lease_id(request), _proof(request, wanted.token)
-    case = LeaseHold(lease, proof, hold, wanted.at_most, by=_stead(request))
+    lease, (proof, by) = lease_id(request), _standing(request, wanted.token)
+    case = LeaseHold(lease, proof, hold, wanted.at_most, by=by)
     return await _changed(request, case)
 
 
@@ -171,15 +171,16 @@ async def retry(request: Request[wire.RetryWanted, None]) -> StatusAnswer[wire.L
     old = (await admission.queries.lease(lease)).lease
     if old.forced and not (old.forced_by_operator or request.governs):
         authorization.check_role(request.role, Role.OPERATOR, "retrying a forced lease")
+    proof, by = _standing(request, wanted.token)
     case = LeaseRetry(
         lease,
         old.owner,
-        _proof(request, wanted.token),
+        proof,
         wanted.key,
         request.actor,
         wanted.requeue,
         wanted.record_version,
-        by=_stead(request),
+        by=by,
     )
     view = _told(request, await admission.change(case))
     return StatusAnswer(STATUSES[view.lease.state], shown_to(request, view))
@@ -199,9 +200,9 @@ async def revoke(request: Request[wire.RevokeWanted, None]) -> wire.Lease:
 async def outcome(request: Request[wire.OutcomeWanted, None]) -> wire.Lease:
     """Record the outcome of what the holder started."""
     lease, outcome = await _lease(request), request.body
-    proof = _proof(request, outcome.token)
+    proof, by = _standing(request, outcome.token)
     detail = check_text("detail", outcome.detail, DETAIL_LENGTH_MAX)
-    case = LeaseOutcome(lease, proof, outcome.result, detail, by=_stead(request))
+    case = LeaseOutcome(lease, proof, outcome.result, detail, by=by)
     return await _changed(request, case)
 
 
@@ -212,7 +213,7 @@ async def verify(request: Request[None, wire.VerifyAsked]) -> wire.Verified:
     if view is None:
         return wire.Verified(current=False, lease=None, expires_at=None)
     return wire.Verified(
-        current=True, lease=view.lease.id, expires_at=time_or_none(view.expires_at)
+        current=True, lease=view.lease.id, expires_at=time_or_none(view.times().expires_at)
     )
 
 
@@ -236,7 +237,7 @@ async def revoke_owner(request: Request[OwnerRevokeWanted, None]) -> OwnerRevoke
     wanted, service = request.body, request.service
     if not is_entry(wanted.owner, OWNER_LENGTH_MAX):
         raise Error(Code.INVALID, f"{wanted.owner!r} is not an owner, or PROJECT/*.")
-    own = not permits(Role.OPERATOR, request.role)
+    own = not _operates(request)
     if own and wanted.owner != request.owner:
         authorization.check_role(request.role, Role.OPERATOR, "ending what others own")
     if wanted.pool is not None:
@@ -282,9 +283,9 @@ async def _lease(request: Request[Any, Any]) -> LeaseId:
     A lease never gains pools, so a lease within the scope stays within it.
     """
     lease = lease_id(request)
-    if request.scope is not None:
+    if request.caller.scope is not None:
         authorization.check_scope(
-            request.scope, _pools(await request.service.admission.queries.lease(lease))
+            request.caller.scope, _pools(await request.service.admission.queries.lease(lease))
         )
     return lease
 
@@ -294,29 +295,28 @@ def _pools(view: LeaseView) -> set[str]:
 
 
 def _operates(request: Request[Any, Any]) -> bool:
-    return permits(Role.OPERATOR, request.role)
+    return request.role in OPERATORS
 
 
 def _stands_in(request: Request[Any, Any]) -> bool:
     """Return whether the caller may act on behalf of a lease's holder."""
-    return (request.scope is not None and not request.governs) or _operates(request)
+    return (request.caller.scope is not None and not request.governs) or _operates(request)
 
 
-def _stead(request: Request[Any, Any]) -> OnBehalf | None:
-    """Return the caller as one who acts on behalf of holders; None if it may not."""
+def _standing(request: Request[Any, Any], token: str | None) -> tuple[Proof, OnBehalf | None]:
+    """Return the caller's proof, and the caller as one who acts on behalf of holders.
+
+    The proof is for its own leases, or for all if it may act for holders; None: it may not.
+    """
     if not _stands_in(request):
-        return None
-    return OnBehalf(request.actor, None if request.scope is not None else request.owner)
-
-
-def _proof(request: Request[Any, Any], token: str | None) -> Proof:
-    """Return the caller's proof: for its own leases, or for all if it may act for holders."""
-    return Proof(None if _stands_in(request) else request.owner, token)
+        return Proof(request.owner, token), None
+    own = None if request.caller.scope is not None else request.owner
+    return Proof(None, token), OnBehalf(request.actor, own)
 
 
 def _is_owner(request: Request[Any, Any], view: LeaseView) -> bool:
     """Return whether it is the caller's own lease: a governor's only if all its pools are."""
-    scope = request.scope
+    scope = request.caller.scope
     if scope is not None and not (request.governs and all(map(scope.covers, _pools(view)))):
         return False
     return view.lease.owner == request.owner
@@ -340,7 +340,8 @@ def _told(request: Request[Any, Any], view: LeaseView) -> LeaseView:
     Reading the answer gives the lease its TTL, or none.
     """
     lease = view.lease
-    if not (is_unconfirmed(lease) and request.delivery.is_watched and _is_owner(request, view)):
+    is_seen = request.delivery.watch is not None
+    if not (is_unconfirmed(lease) and is_seen and _is_owner(request, view)):
         return view
     request.delivery.tells_of(lease.id)
     return structs.replace(view, confirmed=True)
@@ -357,7 +358,7 @@ def request_of(wanted: wire.LeaseWanted, owner: str, *, attended: bool = False) 
     return LeaseRequest(
         owner=owner,
         key=wanted.key,
-        needs=tuple(sorted(needs, key=lambda need: need.pool)),
+        needs=tuple(sorted(needs, key=attrgetter("pool"))),
         ttl=microseconds_or_none("ttl", wanted.ttl),
         hold=microseconds_or_none("hold", wanted.hold),
         priority=wanted.priority,
@@ -428,44 +429,41 @@ def lease_shown(view: LeaseView, mine: bool) -> wire.Lease:
 
     `mine`: include its token and its record (for its owner and operators only).
     """
-    lease = view.lease
+    lease, times = view.lease, view.times()
+    granted_at, expires_at, hold_until, ended_at = times_or_none(times[1:])
     return wire.Lease(
         id=lease.id,
         key=lease.key,
         owner=lease.owner,
         state=lease.state,
-        needs=[_need_shown(need) for need in lease.needs],
-        slots={pool: list(names) for pool, names in lease.slots.items()},
+        needs=[
+            wire.NeedWanted(pool=need.pool, units=need.units, labels=dict(labels_of(need.wanted)))
+            for need in lease.needs
+        ],
+        slots={pool: list(names) for pool, names in lease.slots.items()} if lease.slots else {},
         labels=lease.labels,
         priority=lease.priority,
         forced=lease.forced,
         ttl=seconds_of(lease.ttl),
         hold=seconds_of(lease.hold),
-        asked_at=time_of(view.asked_at),
-        granted_at=time_or_none(view.granted_at),
-        expires_at=time_or_none(view.expires_at),
-        hold_until=time_or_none(view.hold_until),
-        ended_at=time_or_none(view.ended_at),
+        asked_at=time_of(times.asked_at),
+        granted_at=granted_at,
+        expires_at=expires_at,
+        hold_until=hold_until,
+        ended_at=ended_at,
         cause=lease.cause,
         detail=lease.detail,
         outcome=lease.outcome,
         unheard=view.unheard,
         token=str(lease.token) if mine and lease.token is not None else None,
-        record=_record_shown(lease.record) if mine else None,
+        record=_record_shown(lease.record) if mine and lease.record else None,
         record_version=lease.record_version,
-        record_age=seconds_of(view.record_age),
+        record_age=seconds_of(record_age(lease, view.when.moment.at)),
         waiting=None if view.standing is None else _standing_shown(view.standing),
     )
 
 
-def _need_shown(need: Need) -> wire.NeedWanted:
-    labels = dict(labels_of(need.wanted))
-    return wire.NeedWanted(pool=need.pool, units=need.units, labels=labels)
-
-
-def _record_shown(text: str | None) -> dict[str, Any] | None:
-    if text is None:
-        return None
+def _record_shown(text: str) -> dict[str, Any]:
     record: dict[str, Any] = msgspec.json.decode(text)
     return record
 

@@ -35,7 +35,7 @@ from moorage.wire.pool_reports import (
 
 async def page(request: Request[None, PageAsked]) -> wire.PoolPage:
     """Return a page of pools, ordered by name; with a scope only those within it."""
-    asked, scope = request.parameters, request.scope
+    asked, scope = request.parameters, request.caller.scope
     pools, following, as_of = await request.service.admission.queries.pools(
         asked.cursor, asked.limit
     )
@@ -48,7 +48,7 @@ async def page(request: Request[None, PageAsked]) -> wire.PoolPage:
 async def read(request: Request[None, None]) -> wire.Pool:
     """Return one pool."""
     name = request.variables["name"]
-    authorization.check_scope(request.scope, [name])
+    authorization.check_scope(request.caller.scope, [name])
     return pool_shown(await request.service.admission.queries.pool(name))
 
 
@@ -92,7 +92,7 @@ async def report(request: Request[None, ReportAsked]) -> PoolReport:
 async def contents(request: Request[None, PoolContentsAsked]) -> PoolContents:
     """Return a pool with its leases and its line."""
     name, asked = request.variables["name"], request.parameters
-    authorization.check_scope(request.scope, [name])
+    authorization.check_scope(request.caller.scope, [name])
     check_limit(asked.leases)
     check_limit(asked.tickets)
     view = await request.service.admission.queries.contents(name, asked.leases, asked.tickets)

@@ -21,7 +21,7 @@ from moorage.wire.pages import PageAsked
 async def list_slots(request: Request[None, PageAsked]) -> wire.SlotPage:
     """Return a page of slots, by name; callers of a project see whole leases of it only."""
     asked, name, project = request.parameters, request.variables["name"], request.project
-    authorization.check_scope(request.scope, [name])
+    authorization.check_scope(request.caller.scope, [name])
     found, following = await request.service.admission.slots.page(name, asked.cursor, asked.limit)
     return wire.SlotPage(
         slots=[slot_shown(view, whole=_is_own(view, project)) for view in found], next=following

@@ -148,15 +148,15 @@ async def _shown(request: Request[Any, Any], uuid: AgentId) -> wire.Agent:
 def agent_id(request: Request[Any, Any] | PromptRequest[Any]) -> AgentId:
     """Return the agent in the address. Raises ProblemError: 403, the token is for another one."""
     uuid = AgentId(uuid_of(request.variables["id"], "The id of an agent"))
-    if request.scope is not None and request.scope.role is ScopedRole.AGENT:
-        authorization.check_scope(request.scope, [uuid])
+    if request.caller.scope is not None and request.caller.scope.role is ScopedRole.AGENT:
+        authorization.check_scope(request.caller.scope, [uuid])
     return uuid
 
 
 async def enroll(request: Request[wire.EnrollRequest, None]) -> wire.Enrolled:
     """Create an agent that no operator has accepted yet, and a token for it."""
     wanted, uuid = request.body, agent_id(request)
-    authorization.check_scope(request.scope, [wanted.group])
+    authorization.check_scope(request.caller.scope, [wanted.group])
     service = request.service
     case = AgentEnroll(uuid, request.actor, wanted.group, wanted.labels)
     await service.transactor.submit(case)

@@ -35,7 +35,7 @@ async def put(request: Request[wire.GroupWanted, None]) -> wire.AgentGroup:
         resource_class: Goal(goal.amount, goal.percent)
         for resource_class, goal in request.body.desired.items()
     }
-    await request.service.fleet.group_put(name, goals, request.actor)
+    await request.service.fleet.group_defaults.put(name, goals, request.actor)
     return group_shown(await request.service.fleet.queries.group(name))
 
 

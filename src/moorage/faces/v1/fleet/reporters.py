@@ -28,7 +28,7 @@ from moorage.wire.reporting import NodeOutcome, NodeOutcomes, NodeReported, Repo
 def group_of(request: Request[Any, Any]) -> str:
     """Return the group in the address. Raises ProblemError: 403, the token is for another one."""
     name = request.variables["name"]
-    authorization.check_scope(request.scope, [name])
+    authorization.check_scope(request.caller.scope, [name])
     return name
 
 
@@ -163,7 +163,7 @@ async def send(request: Request[bytes, None]) -> NodeOutcomes:
     pieces = Pieces(request.service.turns)
     parts = await parts_of(request.body, pieces, "nodes", _envelope)
     wanted = _envelope(parts.around)
-    authorization.check_scope(request.scope, [wanted.group])
+    authorization.check_scope(request.caller.scope, [wanted.group])
     nodes = ReportedNodes()
     async for node in members_of(request.body, parts, pieces, NodeReported, _node):
         nodes.add(node)  # before the next ones are in memory

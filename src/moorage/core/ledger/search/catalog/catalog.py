@@ -31,7 +31,8 @@ from moorage.core.ledger.search.catalog.summaries import Summaries
 from moorage.core.ledger.search.catalog.summaries_check import unsound
 
 MANY = 64
-"""With this many changed inventories in a chunk, its summaries are recomputed from the rows."""
+"""With this many changed rows in a chunk, its summaries are recomputed from all rows: with fewer,
+it is faster to follow each change."""
 
 LOOKED_UP = 256
 """Providers that are looked up in one piece."""
@@ -322,12 +323,10 @@ class Catalog:
         inventories: dict[ProviderId, dict[str, Inventory | None]] = {}
         for (uuid, name), inventory in changes.inventories.items():
             inventories.setdefault(uuid, {})[name] = inventory
-        changed: Counter[Chunk] = Counter()
-        if len(changes.inventories) >= MANY:
-            for uuid, held in inventories.items():
-                if uuid in self.places:
-                    changed[self.places[uuid][0]] += len(held)
-        chunks = [chunk for chunk, count in changed.items() if count >= MANY]
+        chunks: list[Chunk] = []
+        if len(inventories) >= MANY:
+            changed = Counter(self.places[uuid][0] for uuid in inventories if uuid in self.places)
+            chunks = [chunk for chunk, count in changed.items() if count >= MANY]
         for chunk in chunks:
             chunk.begin_many()
         try:
@@ -338,7 +337,7 @@ class Catalog:
                     )
         finally:
             for chunk in chunks:
-                chunk.end_many()
+                chunk.end_many({name for _, name in changes.inventories})
 
     def _write(
         self,

@@ -1,18 +1,19 @@
 """Some thousand providers of whole trees: records, and columns of the same data for searches."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from heapq import heapify, heappop, heappush
 
 import numpy as np
+from msgspec.structs import astuple
 
 from moorage.core.ids import AggregateId, ProviderId
 from moorage.core.ledger.compact_inventories import (
     NO_INVENTORIES,
     OWN,
+    OWN_FORM,
     Inventories,
     InventoryFigures,
     InventoryPacker,
-    common,
 )
 from moorage.core.ledger.model import NO_TAGS, Inventory, Provider, ProviderRecord, Tags
 from moorage.core.ledger.search.catalog.columns import ABSENT, Column, Marks, Mask
@@ -130,7 +131,7 @@ class Chunk:
         if provider is not None and provider.parent != old.provider.parent:
             self.trees.parents = None
         if inventories:
-            held = self._change(row, _packed(held), inventories)
+            held = self._change(row, held, inventories)
         if tags is None:
             tags = old.tags
         else:
@@ -183,11 +184,12 @@ class Chunk:
         """Start writing many rows; the summaries are updated once, by `end_many`."""
         self._unsettled = True
 
-    def end_many(self) -> None:
-        """Update the summaries."""
+    def end_many(self, names: Iterable[str]) -> None:
+        """Update the summaries of these classes, of which inventories may have changed."""
         self._unsettled = False
-        for column in self.columns.values():
-            column.settle()
+        for name in names:
+            if name in self.columns:
+                self.columns[name].settle()
 
     def rename_class(self, old: str, new: str, version: int) -> None:
         """Rename class `old` to `new` in every inventory; the summaries are already renamed."""
@@ -230,22 +232,27 @@ class Chunk:
             self.aggregates.change(row, before.aggregates, after.aggregates)
 
     def _change(
-        self, row: int, held: Inventories, changes: Mapping[str, Inventory | None]
+        self,
+        row: int,
+        held: Mapping[str, Inventory],
+        changes: Mapping[str, Inventory | None],
     ) -> Inventories:
         """Write the changed inventories into their columns; return all inventories of the row."""
-        own = list(held.own_figures())
+        assert isinstance(held, Inventories)
+        own, single = bytearray(held.figures), self.trees.is_single(row)
         met = at = 0
         for offer in held.offers:
             inventory = changes.get(offer[0])
             if inventory is not None:
-                if common(inventory) != offer.common:
+                if astuple(inventory)[:-OWN] != offer.common:
                     break
                 met += 1
-                own[at : at + OWN] = inventory.used, inventory.created_at, inventory.updated_at
-                self.columns[offer[0]].use(row, inventory.used, offer, self._unsettled)
-            at += OWN
+                used = inventory.used
+                OWN_FORM.pack_into(own, at, used, inventory.created_at, inventory.updated_at)
+                self.columns[offer[0]].use(row, used, offer, single, self._unsettled)
+            at += OWN_FORM.size
         if met == len(changes):  # the usual case: a claim changes only the usage
-            return held.with_own(own)
+            return Inventories(held.offers, bytes(own))
         left = held.unpacked()
         for name, inventory in changes.items():
             if inventory is not None:

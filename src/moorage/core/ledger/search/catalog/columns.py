@@ -81,8 +81,13 @@ class Column:
         self._slot = gauge.enter(chunk, self)
         self._look()
 
-    def use(self, row: int, used: int, offer: InventoryFigures, quietly: bool = False) -> None:
-        """Write the usage of a row whose other figures are those of the offer; see `put`."""
+    def use(
+        self, row: int, used: int, offer: InventoryFigures, single: bool, quietly: bool = False
+    ) -> None:
+        """Write the usage of a row whose other figures are those of the offer; see `put`.
+
+        `single`: the row is a whole tree.
+        """
         # Every claim calls this for each of its classes.
         before, at, full_before = self._largest_at[row], self._bucket_at[row], self._full_at[row]
         full = self._full_at[row] = used / offer.divisor
@@ -93,7 +98,7 @@ class Column:
             after = self._bucket_at[row] = bucket(piece)
         if quietly:
             return
-        if self._trees.is_forest:
+        if not single:
             self._tell(row, (before, at, full_before))
             return
         gauge, slot = self._gauge, self._slot

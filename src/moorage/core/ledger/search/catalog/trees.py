@@ -57,6 +57,10 @@ class Trees:
         """Does any tree have more than its root?"""
         return bool(self._members)
 
+    def is_single(self, row: int) -> bool:
+        """Is the row a whole tree?"""
+        return not self._members or (self._root_at[row] == row and row not in self._members)
+
     def is_lone(self, root: int) -> bool:
         """Is the root the only row of its tree?"""
         return root not in self._members

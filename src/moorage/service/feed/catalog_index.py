@@ -24,7 +24,7 @@ from moorage.store.api import Engine
 from moorage.store.ledger import reads as ledger_reads
 
 
-class Index:
+class CatalogIndex:
     """The catalog. Never a source of truth: it can be rebuilt at any time."""
 
     def __init__(
