@@ -203,11 +203,13 @@ compare: $(VENV)/dev.stamp $(CONFORMANCE_VENV)/stamp ## Send the same random req
 
 client: $(CLIENT_VENV)/stamp ## Build the virtual environment of the openstack client, with the plugins for Placement and Ironic
 
-bench: $(VENV)/dev.stamp ## Compare the speed with OpenStack Placement, 30 minutes (ARGS="--quick": 3; ARGS="--help")
+# It ends with the ratios to earlier versions of Moorage, see `bench/baselines.toml`.
+bench: $(VENV)/dev.stamp ## Compare the speed with OpenStack Placement and with earlier versions, 45 minutes (ARGS="--quick": 6; ARGS="--help")
 	@$(MAKE) --no-print-directory $(ORIGINAL_VENV)/stamp || \
 		echo "bench: continues without the original (uwsgi needs a C compiler and Python's headers)" >&2
 	$(BIN)/python -m bench --original $(ORIGINAL_VENV) $(ARGS)
 	$(if $(findstring --help,$(ARGS)),,$(BIN)/python -m bench.ironic.gate)
+	$(if $(findstring --help,$(ARGS)),,$(BIN)/python -m bench.versus --original $(ORIGINAL_VENV) $(filter --quick --tiny --write-docs,$(ARGS)))
 
 bench-nova: $(VENV)/dev.stamp $(NOVA_VENV)/stamp $(ORIGINAL_VENV)/stamp ## Let nova's own code refresh 500 nodes, compare with OpenStack Placement (5 minutes)
 	$(BIN)/python -m bench.reporters.nova --nova $(NOVA_VENV)/bin/python --original $(ORIGINAL_VENV) $(ARGS)
@@ -249,7 +251,7 @@ openapi: $(VENV)/run.stamp ## Update docs/reference/openapi.json, the OpenAPI de
 
 clean: ## Remove virtual environments and caches, but no database
 	rm -rf .venv .venv-* .node-generators .node-browser .promtool .kubectl .nginx .chromium .oldest-python .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
-	rm -rf build dist src/*.egg-info bench/results
+	rm -rf build dist src/*.egg-info bench/results .baselines
 	find src tests bench demo -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/run.stamp: requirements.lock pyproject.toml scripts/environment

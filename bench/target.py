@@ -122,13 +122,21 @@ class Target:
 class Moorage(Target):
     """One or several processes of `moorage serve` on one database.
 
-    `source` is a checkout of the version to serve; None means the installed one.
+    `source` is a checkout of the version to serve; None means the installed one. `python` is the
+    interpreter of its environment.
     """
 
-    def __init__(self, storage: Storage, count: int = 1, source: Path | None = None) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        count: int = 1,
+        source: Path | None = None,
+        python: Path = Path(sys.executable),
+    ) -> None:
         super().__init__(storage)
         self.count = count
         self.source = source
+        self.python = python
         several = f", {count} processes" if count > 1 else ""
         self.name = f"Moorage, {storage.engine}{several}"
 
@@ -147,7 +155,7 @@ class Moorage(Target):
     def _start(self, number: int) -> None:
         storage = self.storage
         database = self.database()
-        command = [sys.executable, "-m", "moorage", "serve", "--listen", "127.0.0.1:0"]
+        command = [str(self.python), "-m", "moorage", "serve", "--listen", "127.0.0.1:0"]
         command += ["--database", database, "--auth", "noauth2"]
         log = storage.directory / f"{storage.name}-{number}.log"
         with log.open("wb") as log_file:

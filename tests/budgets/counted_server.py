@@ -10,9 +10,7 @@ control that the counts must show.
 import asyncio
 import logging
 import sys
-import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextvars import Context
 from pathlib import Path
 from typing import Any, TypeVarTuple
@@ -107,8 +105,6 @@ def plant(calls: int) -> None:
 def main(counts_file: str, database: str, boskos: str, planted: str) -> int:
     """Serve until a signal arrives."""
     counts = Counts(Path(counts_file))
-    counts.hands_over(ThreadPoolExecutor.submit)
-    counts.hands_over(threading.Thread.start)
     count_statements(counts)
     rest()
     if int(planted):

@@ -20,6 +20,9 @@ CALL, RESUME, HOP, STATEMENT = KINDS = ("calls", "resumes", "hops", "statements"
 ROOT = Path(__file__).resolve().parents[2]
 UNCOUNTED = "not counted"
 
+HANDED = "SimpleQueue.put"
+"""How a job gets to a thread; executors use it, too."""
+
 COUNTS_MAX = 20_000
 WIDTH = 8
 """Bytes of a count."""
@@ -47,25 +50,26 @@ class Counts:
         self._resumes: dict[CodeType, int] = {}
         self._begins: dict[CodeType, int] = {}
         """The first instruction that each generator or coroutine has executed."""
-        self._handing: dict[CodeType, int] = {}
         self._lock = threading.Lock()
+        self._handed = self._place(HOP, HANDED)
         self.leave_out(self.one, self._place)
 
     def leave_out(self, *functions: Any) -> None:
         """Count no calls of these functions: those that count are no part of the program."""
         self._calls |= {one.__code__: self._place(UNCOUNTED, "") for one in functions}
 
-    def hands_over(self, function: Any) -> None:
-        """Count each call of this function as a hop, too."""
-        self._handing[function.__code__] = self._place(HOP, function.__qualname__)
-
     def one(self, kind: str, name: str) -> None:
         """Count one of these."""
         self._counts[self._place(kind, name)] += 1
 
-    def profile(self, frame: FrameType, event: str, _: object) -> None:
-        """Count the call or the resumption of a function; for `sys.setprofile`."""
+    def profile(self, frame: FrameType, event: str, argument: Any) -> None:
+        """Count the call or the resumption of a function; for `sys.setprofile`.
+
+        A job that is put into the queue of a thread is a hop, whoever does it.
+        """
         if event != "call":
+            if event == "c_call" and argument.__qualname__ == HANDED:
+                self._counts[self._handed] += 1
             return
         code = frame.f_code
         kind, places = CALL, self._calls
@@ -77,8 +81,6 @@ class Counts:
         if place is None:
             place = places[code] = self._place(kind, name_of(code))
         self._counts[place] += 1
-        if code in self._handing and kind == CALL:
-            self._counts[self._handing[code]] += 1
 
     def _place(self, kind: str, name: str) -> int:
         """Return the place of a count, and write its name if it is new."""

@@ -7,7 +7,7 @@ import pytest
 
 from tests.budgets import budget
 from tests.budgets.__main__ import judgement, table
-from tests.budgets.counting import CALL, HOP, RESUME, STATEMENT
+from tests.budgets.counting import CALL, HANDED, HOP, RESUME, STATEMENT
 from tests.budgets.figures import WAYS, Figure, measure
 
 PLANTED = 20
@@ -53,7 +53,7 @@ def test_all_kinds_are_counted(claims: list[Figure]) -> None:
     claim, release, *_ = claims
     assert [claim.operation, release.operation] == ["claim", "release"]
     assert claim.numbers[CALL] > claim.numbers[RESUME] > claim.numbers[STATEMENT] > 1
-    assert dict(claim.most[HOP]) == {"ThreadPoolExecutor.submit": 1, "to the loop": 1}
+    assert dict(claim.most[HOP]) == {HANDED: 1, "to the loop": 1}
     assert "COMMIT" in dict(claim.most[STATEMENT])
 
 

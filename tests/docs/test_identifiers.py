@@ -55,7 +55,9 @@ def files() -> set[str]:
     """Return all files and folders of the project, without environments and what git keeps."""
     found: set[str] = set()
     for folder, inside, names in os.walk(ROOT):
-        inside[:] = [name for name in inside if not name.startswith((".venv", ".git"))]
+        inside[:] = [
+            name for name in inside if not name.startswith((".venv", ".git", ".baselines"))
+        ]
         found |= {str(Path(folder, name).relative_to(ROOT)) for name in (*inside, *names)}
     return found
 

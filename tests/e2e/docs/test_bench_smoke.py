@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from bench import documents, report, versus
+from bench import documents, report
 from bench.measure import Measurement
 
 pytestmark = pytest.mark.thorough
@@ -169,31 +169,6 @@ def test_ratios_are_to_the_original_on_postgresql(run: Path) -> None:
     assert math.isclose(found.cpu, 200.0)
     unmatched: list[Measurement] = [replace(theirs, connections=99)]
     assert report.ratio(ours, unmatched) is None
-
-
-@pytest.mark.parametrize("engine", ["sqlite", "postgresql"])
-def test_two_versions_are_compared_on_every_line(engine: str) -> None:
-    """A version compared with itself prints all lines of all fleets, and neither side fails."""
-    command = [sys.executable, "-m", "bench.versus", str(ROOT), "--tiny", "--rounds", "1"]
-    command += ["--starts", "1", "--engine", engine]
-    finished = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert finished.returncode == 0, finished.stdout + finished.stderr
-    lines = finished.stdout.splitlines()[1:]
-    fleets = versus.SMALL_FLEETS if engine == "sqlite" else versus.SMALL_FLEETS[:1]
-    assert len(lines) == sum(len(versus.questions_of(hosts.shape)) for hosts in fleets)
-    assert all(float(line.split()[-1]) > 0 for line in lines)
-
-
-def test_a_line_shows_how_much_starts_differ() -> None:
-    """The range of the starts is shown with their median, as one fast start proves nothing."""
-
-    def pairs(own: float, *others: float) -> versus.Pairs:
-        return [(versus.Burst(1.0, own), versus.Burst(2.0, other)) for other in others]
-
-    hosts = versus.SMALL_FLEETS[0]
-    starts = [pairs(1.0, 0.9, 0.9, 0.9), pairs(2.0, 2.0, 2.0, 2.0), pairs(1.0, 1.5, 1.5, 1.5)]
-    line = versus.comparison_line(versus.questions_of(hosts.shape)[0], hosts, starts)
-    assert line.split()[-7:] == ["1.000", "1.500", "1.000", "2.000", "0.90", "1.50", "1.00"]
 
 
 def test_two_runs_are_shown_as_one(run: Path) -> None:
