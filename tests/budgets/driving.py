@@ -46,7 +46,7 @@ class Server:
     def __init__(self, process: "subprocess.Popen[str]", counts: Path, token: Path) -> None:
         """Wait until it serves; `token`: the file that it writes the administrator's token to."""
         assert process.stdout is not None
-        self._process = process
+        self.pid = process.pid
         self._places: dict[bool, str] = {}
         for line in process.stdout:
             if found := BOSKOS.search(line):
@@ -77,7 +77,7 @@ class Server:
         before = self._reading.now()
         for connection, request in zip(connections, map(self._named, requests), strict=True):
             assert connection.send(request) == len(request), "the socket's buffer is too small"
-        os.kill(self._process.pid, signal.SIGCONT)
+        os.kill(self.pid, signal.SIGCONT)
         answers = [_answer(connection) for connection in connections]
         self._idle()
         return answers, self._reading.now() - before
@@ -103,8 +103,8 @@ class Server:
     def _stop(self) -> None:
         """Stop it while it is idle, and return when it has stopped."""
         self._idle()
-        os.kill(self._process.pid, signal.SIGSTOP)
-        os.waitid(os.P_PID, self._process.pid, os.WSTOPPED)
+        os.kill(self.pid, signal.SIGSTOP)
+        os.waitid(os.P_PID, self.pid, os.WSTOPPED)
 
     def _idle(self) -> None:
         """Return when all threads have slept at several looks in a row."""
@@ -115,7 +115,7 @@ class Server:
             looks = looks + 1 if set(self._states()) <= {"S"} else 0
 
     def _states(self) -> Iterator[str]:
-        for task in Path(f"/proc/{self._process.pid}/task").iterdir():
+        for task in Path(f"/proc/{self.pid}/task").iterdir():
             try:
                 yield (task / "stat").read_text().rpartition(")")[2].split()[0]
             except OSError:  # the thread has just ended
@@ -134,12 +134,13 @@ def _answer(connection: socket.socket) -> Answer:
 
 
 @contextmanager
-def serve(folder: Path, planted: int = 0) -> Iterator[Server]:
-    """Start a counted server with an empty database; `planted`: see `counted_server.py`."""
+def serve(folder: Path, *, planted: int = 0, counted: bool = True) -> Iterator[Server]:
+    """Start a server with an empty database; see `counted_server.py`."""
     boskos = folder / "boskos.yaml"
     boskos.write_text(BOSKOS_FILE)
     counts, database = folder / "counts", folder / "budgets.sqlite"
     arguments = [str(counts), f"sqlite:///{database}", str(boskos), str(planted)]
+    arguments.append(str(int(counted)))
     known = {name: value for name, value in os.environ.items() if not name.startswith("MOORAGE_")}
     with (
         (folder / "log").open("w") as log,
