@@ -28,10 +28,12 @@ def test_an_agent_through_its_life(cli: Cli) -> None:
     assert shown["labels"] == {"row": "2"}
     assert cli.lines("agent", "resume", agent) == [f"agent {agent} is in service"]
     assert "expunge it" in cli.refusal(4, "agent", "decommission", agent, "--yes")
-    assert cli.lines("agent", "expunge", agent, "--yes") == [f"agent {agent} is expunged for ever"]
-    assert "for ever" in cli.refusal(4, "agent", "resume", agent)
+    assert cli.lines("agent", "expunge", agent, "--yes") == [
+        f"agent {agent} is expunged permanently"
+    ]
+    assert "permanently" in cli.refusal(4, "agent", "resume", agent)
     assert cli.lines("agent", "decommission", agent, "--yes") == [
-        f"agent {agent} is decommissioned for ever"
+        f"agent {agent} is decommissioned permanently"
     ]
     assert cli.answer("agent", "list", "--group", "life") == []
     (gone,) = cli.answer("agent", "list", "--state", "decommissioned")

@@ -59,17 +59,16 @@ def test_every_command_has_examples_that_parse(words: tuple[str, ...]) -> None:
 def test_the_single_file_shows_the_same_examples(name: str) -> None:
     """Its help has the same unwrapped examples, and its own parser accepts them."""
     words = name.split()
-    parser = _parser()
     for line in EXAMPLES[name]:
         found = SHELL.match(f"  {line}")
         assert found is not None
         ours = shlex.split(found["line"].partition(" -- ")[0])
-        assert vars(parser.parse_args(ours[1:]))["name"] == name
+        assert vars(_parser(ours[1:]).parse_args(ours[1:]))["name"] == name
         assert ours[1 : len(words) + 1] == words
 
 
 def test_help_of_the_single_file(capsys: pytest.CaptureFixture[str]) -> None:
     """Each example is on one line, however narrow the terminal is."""
     with pytest.raises(SystemExit):
-        _parser().parse_args(["run", "--help"])
+        _parser(["run"]).parse_args(["run", "--help"])
     assert f"\n  {EXAMPLES['run'][0]}\n" in capsys.readouterr().out

@@ -7,7 +7,7 @@ import click
 import pytest
 
 from moorage.cli.main import cli
-from moorage.cli.names import HOMES, operators_command
+from moorage.cli.names import HOMES, SUMMARIES, SUMMARY_MAX, operators_command
 from moorage.client.commands import COMMANDS
 from tests.cli.test_help import leaves
 
@@ -49,6 +49,8 @@ def test_a_command_has_the_name_in_the_table(name: str) -> None:
     assert command is not None
     assert command.name == name
     assert name in cli.list_commands(context)
+    assert SUMMARIES.get(name) in (None, command.get_short_help_str(SUMMARY_MAX))
+    assert (name in SUMMARIES) == (name in HOMES)
 
 
 def test_an_unknown_command_is_refused_with_a_suggestion() -> None:

@@ -16,7 +16,7 @@ def test_wrong_values(tmp_path: Path, command: tuple[str, ...]) -> None:
     headers = tmp_path / "headers"
     headers.write_text("Authorization Basic secret\n")
     for changed, said in (
-        ({"--ironic": None}, "--ironic is missing"),
+        ({"--ironic": None}, "no Ironic is set"),
         ({"--rules": "x"}, "give either --pool or --rules"),
         ({"--url": None}, "no server is set"),
         ({"--ca-file": "/none"}, "/none: No such file"),

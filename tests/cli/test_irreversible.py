@@ -155,6 +155,8 @@ def test_agents_by_name(cli: Cli) -> None:
     assert cli.answer("agent", "show", agent[:8])["id"] == other
     said = cli.refusal(2, "agent", "expunge", agent[:13], "--yes")
     assert agent in said and host in said
-    assert cli.lines("agent", "expunge", host, "--yes") == [f"agent {agent} is expunged for ever"]
+    assert cli.lines("agent", "expunge", host, "--yes") == [
+        f"agent {agent} is expunged permanently"
+    ]
     missing = cli.refusal(7, "agent", "drain", "r05-none")
-    assert missing == "there is no agent of a host 'r05-none'"
+    assert missing == "there is no agent with the host name 'r05-none'"

@@ -9,9 +9,10 @@ from importlib import import_module
 from typing import Any
 
 import click
+from click.utils import make_default_short_help
 
 from moorage import __version__, starting
-from moorage.cli.names import HOMES, SECTIONS
+from moorage.cli.names import HOMES, SECTIONS, SUMMARIES, SUMMARY_MAX
 from moorage.cli.support.environment import misspelt
 from moorage.cli.support.options import example
 from moorage.cli.support.output import FAILED, USAGE, Failure, error_json, forget_unwritten, say
@@ -49,14 +50,18 @@ class _Cli(click.Group):
         names = self.list_commands(ctx)
         others = [name for name in names if not any(name in those for those in SECTIONS.values())]
         for title, those in {**SECTIONS, "Other commands": others}.items():
-            rows = []
-            for name in those:
-                command = self.get_command(ctx, name) if name in names else None
-                if command is not None and not command.hidden:
-                    rows.append((name, command.get_short_help_str(limit=80)))
+            rows = [(name, self._summary(name)) for name in those if name in names]
             if rows:
                 with formatter.section(title):
                     formatter.write_dl(rows)
+
+    def _summary(self, name: str) -> str:
+        """Return the short help of a command, without importing it."""
+        if name in SUMMARIES:
+            return SUMMARIES[name]
+        if name in self.commands:
+            return self.commands[name].get_short_help_str(SUMMARY_MAX)
+        return make_default_short_help(COMMANDS[name][1], SUMMARY_MAX)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """See click."""

@@ -31,6 +31,37 @@ HOMES = {
 The module has the command's name, unless it is written before the name.
 """
 
+SUMMARY_MAX = 80
+"""Characters of a summary."""
+
+SUMMARIES = {
+    "agent": "Report what machines really have; drain and resume them.",
+    "apply": "Compare pools with FILE and apply the differences.",
+    "audit": "Print the audit log, newest first.",
+    "config": "Show the settings.",
+    "consumer": "Look at consumers: instances, migrations and others that use providers.",
+    "db": "Migrate, check, back up and restore the database.",
+    "explain": "Explain how many providers meet each condition, and which come closest.",
+    "fleet": "Print the capacity of all providers by resource class: total, reserved, used,...",
+    "gate": "Hold back requests to Ironic until the host may start.",
+    "group": "Show and delete groups of reporters, which share Ironic's nodes; pin nodes to...",
+    "ironic": "Limit the number of nodes that OpenStack Ironic works on at once; report its...",
+    "lease": "List, show, move and revoke leases and tickets; keep leases in files.",
+    "metal3": "Limit how many hosts metal3 starts at once.",
+    "pool": "Create, show, change and pause pools.",
+    "provider": "Look at providers: hosts, their parts, and what they share; drain and delete...",
+    "report": "Show the reporters of nodes and their problems (see also `moorage group`).",
+    "serve": "Serve the ledger until a signal stops it.",
+    "simulate": "Simulate limits and pacings with the decisions of the server, without waiting.",
+    "token": "Create, list, rotate and revoke access tokens.",
+    "top": "Show all pools, the first ticket of each line and why it waits; press ? for...",
+    "watch": "Print every change of the ledger, one per line, until interrupted.",
+    "whoami": "Print the caller's name, role, project, scope and expiry, and the server and...",
+}
+"""The first sentences of their help, as the help of all commands shows them.
+
+That help imports no command: all of them take several times as long.
+"""
 
 SECTIONS = {
     "Jobs": ("run", "lease", "trap", "simulate"),

@@ -16,7 +16,6 @@ from moorage.client.run.exit_codes import RUN_FAILED
 from moorage.client.run.options import Option
 from moorage.client.run.parse import UsageError, order_of
 from moorage.client.run.progress import Progress
-from moorage.client.run.run import run
 from moorage.client.run.variables import nearly
 
 USAGE = 2
@@ -35,14 +34,14 @@ def main(arguments: Sequence[str], us: Sequence[str], rest: str | None = None) -
     for line in nearly(os.environ):
         Progress().say(line)
     try:
-        given = vars(_parser(rest).parse_args(words))
+        given = vars(_parser(words, rest).parse_args(words))
     except UsageError as error:
         code = RUN_FAILED if words[:1] == ["run"] else USAGE
         Progress().fail(code, str(error), "usage", "--json" in words)
         return code
     name = given.pop("name", None)
     if name is None:
-        _parser(rest).print_help()
+        _parser([], rest).print_help()
         return USAGE
     return carry_out(name, given, command, us)
 
@@ -55,6 +54,8 @@ def carry_out(
     notices = Progress()
     try:
         if name == "run":
+            from moorage.client.run.run import run  # deferred: all that runs a command
+
             return run(order_of(words, tuple(command)), notices)
         if name == "version":
             sys.stdout.write(_version_text(words["json"]))
@@ -124,7 +125,8 @@ def _version_text(as_json: bool) -> str:
     return json.dumps({"moorage": __version__, "python": sys.version.split()[0]}) + "\n"
 
 
-def _parser(rest: str | None = None) -> argparse.ArgumentParser:
+def _parser(words: Sequence[str], rest: str | None = None) -> argparse.ArgumentParser:
+    """Return what parses these words: of other commands than theirs it knows the names only."""
     parser = _Parser(
         prog=PROGRAM,
         description="Run commands with leases of a Moorage server; report what a machine has.",
@@ -150,7 +152,8 @@ def _parser(rest: str | None = None) -> argparse.ArgumentParser:
             allow_abbrev=False,
         )
         command.set_defaults(name=name)
-        for option in options:
+        parts = name.split()
+        for option in options if [*words[: len(parts)]] == parts else ():
             _add(command, option)
         if name == "run":
             command.usage = "moorage run --pool POOL[=UNITS] [OPTIONS] -- COMMAND [ARGUMENTS]"

@@ -6,12 +6,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from http import HTTPStatus
 
-from moorage.faces.addresses import client_of
 from moorage.faces.web import (
     ABORT,
     ANSWERED,
-    CALLER,
-    REQUEST_ID,
     ROUTINE,
     WAITED,
     Message,
@@ -23,7 +20,7 @@ from moorage.faces.web import (
     answer_send,
 )
 from moorage.serve.http.protocol import LENGTH_UNREADABLE
-from moorage.serve.logs import AccessLog, AccessRecord, time_text
+from moorage.serve.logs import AccessLog
 from moorage.serve.metrics import RequestMetrics
 from moorage.serve.mount import Mount
 
@@ -95,7 +92,7 @@ class Application:
             self._requests.add(name, scope["method"], status, seconds, WAITED in scope)
             logged = ROUTINE not in scope or status != HTTPStatus.OK
             if self._access_log is not None and logged:
-                self._access_log.write(_access(scope, status, seconds))
+                self._access_log.write(scope, status, seconds)
 
     def _prompt(self, scope: Scope, body: bytes) -> PromptAnswer | None:
         """Return what may answer a request from memory; None: call the application."""
@@ -116,31 +113,6 @@ class Application:
             seconds = time.perf_counter() - begun
             self._requests.add(face, method, found[0]["status"], seconds, False)
         return found
-
-
-def _access(scope: Scope, status: int, seconds: float) -> AccessRecord:
-    target = scope["raw_path"]
-    if scope["query_string"]:
-        target += b"?" + scope["query_string"]
-    return AccessRecord(
-        time=time_text(time.time()),  # noqa: TID251 - log lines have the machine's own time
-        request_id=_request_id(scope),
-        client=client_of(scope) or "-",
-        caller=scope[CALLER].label if CALLER in scope else "-",
-        method=scope["method"],
-        target=target.decode("latin-1"),
-        status=status,
-        milliseconds=round(seconds * 1000, 3),
-    )
-
-
-def _request_id(scope: Scope) -> str:
-    """Return the request id of the answer; `-`: it has none."""
-    if ANSWERED in scope:
-        for name, value in reversed(scope[ANSWERED].get("headers", ())):
-            if name == REQUEST_ID:
-                return str(value, "latin-1")
-    return "-"
 
 
 async def _length_unreadable(scope: Scope, receive: Receive, send: Send) -> None:

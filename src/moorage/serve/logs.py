@@ -7,13 +7,14 @@ each line would cost more than answering the request.
 import asyncio
 import json
 import logging
+import time
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, Literal
 
-import msgspec
-
 from moorage.client.run.printing import printable, printable_json
+from moorage.faces.addresses import client_of
+from moorage.faces.web import ANSWERED, CALLER, REQUEST_ID, Scope
 from moorage.serve.log_writer import LogWriter, WriterHandler, standard_error
 
 ACCESS_DELAY_SECONDS = 0.05
@@ -24,7 +25,8 @@ Format = Literal["line", "json"]
 
 def time_text(seconds: float) -> str:
     """Return an instant for log lines: RFC 3339, UTC, with milliseconds."""
-    return f"{_second_text(int(seconds))}.{int(seconds * 1_000) % 1_000:03d}Z"
+    milliseconds = int(seconds * 1_000)
+    return f"{_second_text(milliseconds // 1_000)}.{milliseconds % 1_000:03d}Z"
 
 
 @lru_cache(maxsize=4)
@@ -78,20 +80,6 @@ def configure(form: Format, level: str) -> None:
     logging.getLogger("uvicorn.error").setLevel(max(logging.WARNING, logging.root.level))
 
 
-class AccessRecord(msgspec.Struct):
-    """One answered request."""
-
-    time: str
-    request_id: str
-    client: str
-    caller: str
-    """The authenticated caller, see `faces.web.CALLER`; `-`: none."""
-    method: str
-    target: str
-    status: int
-    milliseconds: float
-
-
 class AccessLog:
     """Writes one line per request, several lines at a time."""
 
@@ -100,20 +88,46 @@ class AccessLog:
         self._writer = writer
         self._lines: list[str] = []
 
-    def write(self, access: AccessRecord) -> None:
-        """Log one request, within `ACCESS_DELAY_SECONDS`."""
+    def write(self, scope: Scope, status: int, seconds: float) -> None:
+        """Log one request, within `ACCESS_DELAY_SECONDS`.
+
+        Args:
+            scope: of the request.
+            status: of the answer; 0: there is none.
+            seconds: from its beginning to the end of the answer.
+        """
         if not self._lines:
             asyncio.get_running_loop().call_later(ACCESS_DELAY_SECONDS, self.flush)
-        if self._json:
-            shown = {"level": "info", "logger": "moorage.access", **msgspec.to_builtins(access)}
-            self._lines.append(json.dumps(shown))
-        else:
-            target = printable(access.target)
+        request_id = caller = "-"
+        if ANSWERED in scope:
+            for name, value in scope[ANSWERED].get("headers", ()):
+                if name == REQUEST_ID:
+                    request_id = str(value, "latin-1")
+        if CALLER in scope:
+            caller = scope[CALLER].label
+        at = time_text(time.time())  # noqa: TID251 - log lines have the machine's own time
+        client = client_of(scope) or "-"
+        method, query = scope["method"], scope["query_string"]
+        target = str(scope["raw_path"] + b"?" + query if query else scope["raw_path"], "latin-1")
+        if not self._json:
             self._lines.append(
-                f"{access.time} INFO moorage.access: {access.request_id} {access.client} "
-                f"{access.caller} "
-                f'"{access.method} {target}" {access.status} {access.milliseconds:.1f}ms'
+                f"{at} INFO moorage.access: {request_id} {client} {caller} "
+                f'"{method} {printable(target)}" {status} {seconds * 1_000:.1f}ms'
             )
+            return
+        shown = {
+            "level": "info",
+            "logger": "moorage.access",
+            "time": at,
+            "request_id": request_id,
+            "client": client,
+            "caller": caller,
+            "method": method,
+            "target": target,
+            "status": status,
+            "milliseconds": round(seconds * 1_000, 3),
+        }
+        self._lines.append(json.dumps(shown))
 
     def flush(self) -> None:
         """Write the collected lines."""

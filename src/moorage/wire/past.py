@@ -36,7 +36,7 @@ class PoolHistory:
     """A pool's leases and tickets over time, as of one revision of the ledger.
 
     `units` is the number of units now. Each point stands for `step_seconds`. They cover
-    `covered_seconds`: less than `asked_seconds` if older leases are not kept any more, or if `cut`:
+    `covered_seconds`: less than `asked_seconds` if older leases are no longer kept, or if `cut`:
     there were more than 50000 ends, and these are the newest.
     """
 

@@ -34,7 +34,7 @@ class PoolReport:
 
     Outcomes are those of the last 90 days. Each list of seconds has the median, the 90th and the
     99th percentile of the leases that ended within the last `covered_seconds`; null: there were
-    none. That is less than `asked_seconds` if older leases are not kept any more, or if `cut`:
+    none. That is less than `asked_seconds` if older leases are no longer kept, or if `cut`:
     there were more than 50000, and these are the newest.
     """
 

@@ -60,7 +60,7 @@ def test_a_host_is_drained_freed_and_deleted(cli: Cli) -> None:
     assert found["uuid"] == consumer
     assert cli.answer("consumer", "show", consumer[:8])["project"] == "shop"
     assert "is in use (VCPU=1)" in cli.refusal(4, "provider", "delete", "bbbbbbbb", "--yes")
-    assert "write all of it" in cli.refusal(2, "provider", "delete", other[:13], "--yes")
+    assert "write the whole id" in cli.refusal(2, "provider", "delete", other[:13], "--yes")
     assert "add --yes" in cli.refusal(2, "provider", "delete", "host-b")
     assert cli.answer("provider", "delete", "host-b", "--yes")["deleted"] == other
     assert cli.refusal(7, "provider", "show", "host-b").startswith("there is no provider")
@@ -82,7 +82,7 @@ def test_a_list_without_rows_says_so_on_a_terminal(cli: Cli) -> None:
         "id\ttype\tproject\tuser\tcreated\tholds"
     ]
     with at_terminal(cli.folder, "consumer", "list", "--project", "nobody") as (command, output):
-        assert b"there is none" in os.read(output, 4_096)
+        assert b"nothing to show" in os.read(output, 4_096)
         assert command.wait(30) == 0
 
 
@@ -96,7 +96,7 @@ def test_a_lease_is_found_by_its_holder_as_it_is_shown(cli: Cli) -> None:
     for owner in ("admin", shown["holder"]):
         assert [one["id"] for one in cli.answer("lease", "list", "--owner", owner)] == [lease]
     done = moorage("lease", "list", "--owner", "nobody", directory=cli.folder)
-    assert "no lease here is of 'nobody'" in done.stderr
+    assert "no listed lease has the owner or the holder 'nobody'" in done.stderr
 
 
 def test_a_group_that_is_not_there_is_an_error(cli: Cli) -> None:

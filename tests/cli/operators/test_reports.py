@@ -5,7 +5,7 @@ from pathlib import Path
 from tests.cli.pooled import Cli
 from tests.e2e.support.server import serve
 
-CUT = "leases that ended before are not kept any more: this is not the 7d asked for"
+CUT = "older leases are no longer kept, so the report does not cover 7d"
 
 
 def test_a_report_names_the_time_it_covers(cli: Cli, tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ class Kernel(FakeKernel):
 
 folder = Path(sys.argv[1])
 gate = folder / "gate"
-words = vars(_parser().parse_args(sys.argv[2:]))
+words = vars(_parser(sys.argv[2:]).parse_args(sys.argv[2:]))
 sys.exit(run_agent(words, Progress(), Kernel(folder)))
 """
 """The program with a kernel that can be short of memory, and waits at a gate if there is one."""

@@ -43,7 +43,7 @@ def test_the_command_of_the_unit_is_valid() -> None:
     (command,) = service["ExecStart"]
     words = shlex.split(command.replace("$AGENT_OPTIONS", "--root x --libvirt-dir y"))
     assert words[:3] == ["/usr/bin/python3", "-I", "/opt/moorage/moorage.pyz"]
-    given = vars(_parser().parse_args(words[3:]))
+    given = vars(_parser(words[3:]).parse_args(words[3:]))
     assert given["name"] in COMMANDS
     assert given["token_file"] == "${CREDENTIALS_DIRECTORY}/token"
     assert service["LoadCredential"] == ["token:/etc/moorage/agent.token"]

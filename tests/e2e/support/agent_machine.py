@@ -22,7 +22,7 @@ from moorage.client.main import _parser
 from moorage.client.run.progress import Progress
 from tests.support.fake_kernel import FakeKernel
 
-words = vars(_parser().parse_args(sys.argv[2:]))
+words = vars(_parser(sys.argv[2:]).parse_args(sys.argv[2:]))
 sys.exit(run_agent(words, Progress(), FakeKernel(Path(sys.argv[1]))))
 """
 """The agent's program with a kernel that can be short of memory."""

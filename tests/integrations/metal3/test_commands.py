@@ -49,7 +49,7 @@ def test_install_prints_documents_that_can_be_applied() -> None:
 @pytest.mark.parametrize(
     ("code", "words", "said"),
     [
-        (2, INSTALL, "give --print"),
+        (2, INSTALL, "use --print"),
         (2, (*INSTALL, "--print", "--namespace", "A"), "--namespace must be a DNS label"),
         (2, (*INSTALL, "--print", "--rules", "/none"), "give either --pool or --rules"),
         (2, (*BARE, "--print"), "give either --pool or --rules"),
@@ -75,7 +75,7 @@ def test_install_prints_documents_that_can_be_applied() -> None:
         (2, (*WEBHOOK, "config", "--tls-key", "config"), "config and config: this is no cert"),
         (2, (*GOVERN, "--namespace", ""), "--namespace must be a DNS label"),
         (2, (*GOVERN, "--namespace", "../x"), "--namespace must be a DNS label"),
-        (2, (*GOVERN, "--cluster-name", "a b"), "--cluster-name: 1 to 63 letters"),
+        (2, (*GOVERN, "--cluster-name", "a b"), "--cluster-name must have 1 to 63 letters"),
         (2, (*INSTALL, "--print", "--image", ""), "--image '' cannot stand in a manifest"),
     ],
 )

@@ -135,6 +135,23 @@ def test_what_a_peer_committed_before_is_read_first() -> None:
     play(scene)
 
 
+def test_an_own_batch_after_an_unknown_one_is_read_without_a_request() -> None:
+    """Own notifications wake nobody, so the batch itself begins the read that hands it over."""
+
+    async def scene(pair: Pair) -> None:
+        one, other = pair.services
+        await quiet(other)
+        told = Told()
+        other.feed._followers.admission.add(told)
+        before = other.index.revision
+        await pool_put(one.admission, "theirs", spec(1))
+        await pool_put(other.admission, "own", spec(1))
+        await told.until(lambda: told.pools == ["own", "theirs", "own"])
+        assert other.index.revision == before + 2
+
+    play(scene)
+
+
 def test_nothing_older_is_reported_after_what_is_newer() -> None:
     """An own batch that was read before it could be handed over is not reported again."""
 

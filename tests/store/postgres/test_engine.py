@@ -361,6 +361,35 @@ def test_reads_cannot_write(url: str) -> None:
     asyncio.run(scenario())
 
 
+def test_own_commits_do_not_wake_the_listener(url: str) -> None:
+    """A process waits for those of others: it has handed over its own without reading them."""
+    migrate(url)
+
+    def plan() -> Any:
+        yield [Query("clock_raise", (0,))]
+
+    async def raised(engine: Any) -> None:
+        async with engine.transaction() as transaction:
+            await transaction.run(plan())
+            await transaction.commit()
+
+    async def scenario() -> None:
+        own, other = open_engine(url), open_engine(url)
+        await own.woken(0.0)
+        heard = asyncio.create_task(own.woken(60.0))
+        for _ in range(3):
+            await raised(own)
+        await own.read(changelog.clock_load())
+        assert not heard.done()
+        await raised(other)
+        async with asyncio.timeout(20):
+            await heard
+        await own.close()
+        await other.close()
+
+    asyncio.run(scenario())
+
+
 def test_a_listener_that_cannot_subscribe(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A connection whose LISTEN was refused is not waited on: the next call subscribes again."""
 

@@ -13,7 +13,6 @@ from moorage.store.postgres.connection import (
     Link,
     Lost,
     _Connection,
-    _Round,
     conninfo_of,
     translated,
 )
@@ -51,7 +50,6 @@ def test_a_silent_transaction_is_ended() -> None:
 
 def test_the_private_methods_of_psycopg_that_are_overridden() -> None:
     """Psycopg may rename them in any release; nor may it use a private name of ours."""
-    assert overridden(_Round, psycopg.AsyncPipeline) == {"_exit_gen"}
     assert overridden(_Connection, psycopg.AsyncConnection) == set()
 
 

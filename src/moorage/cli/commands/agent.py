@@ -80,10 +80,10 @@ _GROUP = click.option(
     "--group",
     "named",
     default="default",
-    help="Its group; default: default.",
+    help="Group of the agent; by default the group named default.",
     shell_complete=completion.agent_groups,
 )
-_REASON = click.option("--reason", default="", help="Why, for the audit trail and for others.")
+_REASON = click.option("--reason", default="", help="Reason, shown in the audit log and to others.")
 
 
 @group.command("list", epilog=example("moorage agent list --not-offered"))
@@ -91,16 +91,20 @@ _REASON = click.option("--reason", default="", help="Why, for the audit trail an
 @click.option(
     "--group",
     "named",
-    help="Only members of this group.",
+    help="Only agents of this group.",
     shell_complete=completion.agent_groups,
 )
-@_choice("policy", Policy, "Only those with this policy.")
-@_choice("state", AgentState, "Active or decommissioned ones; by default active ones.")
-@_choice("readiness", Readiness, "Only those that are so.")
-@_choice("liveness", Liveness, "Only those that are so.")
-@click.option("--silent", is_flag=True, help="Only those that are late or lost.")
-@click.option("--label", help="Only those with this label: NAME or NAME=VALUE.")
-@click.option("--offered/--not-offered", default=None, help="Only those that offer something.")
+@_choice("policy", Policy, "Only agents with this policy.")
+@_choice("state", AgentState, "Only agents in this state; by default active ones.")
+@_choice("readiness", Readiness, "Only agents with this readiness.")
+@_choice("liveness", Liveness, "Only agents with this liveness.")
+@click.option("--silent", is_flag=True, help="Only agents that are late or lost.")
+@click.option("--label", help="Only agents with this label: NAME or NAME=VALUE.")
+@click.option(
+    "--offered/--not-offered",
+    default=None,
+    help="Only agents whose machines are offered, or are not.",
+)
 @wide_option
 @json_option
 def list_(
@@ -114,7 +118,7 @@ def list_(
 ) -> None:
     """Print agents, with the actual and the desired amounts of each."""
     if silent and liveness is not None:
-        raise Failure(USAGE, "use either --silent, which means late or lost, or --liveness")
+        raise Failure(USAGE, "use either --silent (late or lost) or --liveness")
     filters |= {"group": named, "state": state or "active"}
     with at_server(Fleet) as fleet:
         agents = [
@@ -169,8 +173,10 @@ def show(agent_id: str, wide: bool, as_json: bool) -> None:
 @click.argument("agent_id", metavar="ID")
 @_GROUP
 @_LABELS
-@_choice("policy", Policy, "Its policy; by default unchanged, of a new agent in_service.")
-@click.option("--root", help="The provider of its machine, if its UUID is not ID.")
+@_choice(
+    "policy", Policy, "Policy of the agent; by default unchanged, and in_service for a new agent."
+)
+@click.option("--root", help="UUID of the machine's provider, if it differs from ID.")
 @json_option
 def create(
     agent_id: str,
@@ -226,7 +232,7 @@ def enroll(agent_id: str, named: str, labels: dict[str, str] | None, as_json: bo
 @_AGENT
 @click.argument("resource_class", metavar="CLASS", shell_complete=completion.classes)
 @click.argument("amount")
-@click.option("--provider", help="Only for this part; by default for each that has the class.")
+@click.option("--provider", help="Only for this part; by default for each part that has the class.")
 @_REASON
 @json_option
 def set_desired(
@@ -264,14 +270,14 @@ def amount_of(text: str) -> tuple[int | None, float | None]:
             return None, float(text.removesuffix("%"))
         return int(text), None
     except ValueError:
-        raise Failure(USAGE, f"{text!r} is no amount: write 512, 80% or group") from None
+        raise Failure(USAGE, f"{text!r} is not an amount: write 512, 80% or group") from None
 
 
 _DONE = {
     "drain": "drained",
     "resume": "in service",
-    "expunge": "expunged for ever",
-    "decommission": "decommissioned for ever",
+    "expunge": "expunged permanently",
+    "decommission": "decommissioned permanently",
 }
 
 
@@ -311,7 +317,9 @@ def expunge(agent_id: str, reason: str, sure: Ask, as_json: bool) -> None:
 @administering
 @_AGENT
 @_REASON
-@click.option("--force", is_flag=True, help="Even if there are allocations on the machine.")
+@click.option(
+    "--force", is_flag=True, help="Decommission even if the machine still has allocations."
+)
 @irreversible("agent decommission")
 @json_option
 def decommission(agent_id: str, reason: str, force: bool, sure: Ask, as_json: bool) -> None:

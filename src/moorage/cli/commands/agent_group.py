@@ -99,7 +99,13 @@ def confirm(name: str, as_json: bool) -> None:
 @group.command(epilog=example("moorage agent group wait rack-7 --for 1h"))
 @administering
 @_NAME
-@click.option("--for", "lasts", type=DurationType(), required=True, help="For how long.")
+@click.option(
+    "--for",
+    "lasts",
+    type=DurationType(),
+    required=True,
+    help="How long no agent of the group is declared lost.",
+)
 @json_option
 def wait(name: str, lasts: float, as_json: bool) -> None:
     """Declare no agent of the group NAME lost for some time, whatever happens."""
@@ -116,7 +122,7 @@ def _goal(text: str) -> tuple[str, GroupDesired]:
             return name, GroupDesired(percent=float(amount.removesuffix("%")))
         return name, GroupDesired(amount=int(amount))
     except ValueError:
-        message = f"{text!r} is no default: write CLASS=512 or CLASS=80%"
+        message = f"{text!r} is not a default: write CLASS=512 or CLASS=80%"
         raise Failure(USAGE, message) from None
 
 

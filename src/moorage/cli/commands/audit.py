@@ -33,9 +33,13 @@ LIMIT = 50
 @click.option(
     "--limit",
     type=WholeNumber(1, PAGE_MAX),
-    help="Number of entries; 50 by default, with --since 1000.",
+    help="Number of entries; by default 50, or 1000 with --since.",
 )
-@click.option("--since", type=SinceType(), help="Only entries since then: 1h, or 2026-11-27T04:31.")
+@click.option(
+    "--since",
+    type=SinceType(),
+    help="Only entries since this time, such as 1h or 2026-11-27T04:31.",
+)
 @wide_option
 @json_option
 def audit(
@@ -51,7 +55,11 @@ def audit(
     if since is not None:
         found = [one for one in entries if _age(one, now) <= since]
         if limit is None and len(found) == most:
-            say(f"moorage: these are only the newest {most} of {duration_text(since)}", err=True)
+            say(
+                f"moorage: only the newest {most} entries of the last {duration_text(since)} are"
+                f" shown",
+                err=True,
+            )
         entries = found
     if as_json:
         show_json(entries)

@@ -33,12 +33,18 @@ def group() -> None:
     ),
 )
 @administering
-@click.option("--provider", help="Only those that use this one: its name, or its UUID.")
-@click.option("--project", help="Only those of this project.")
-@click.option("--user", help="Only those of this user.")
-@click.option("--type", "kind", help="Only those of this type, such as INSTANCE; unknown: of none.")
-@click.option("--older", type=DurationType(), help="Only those created at least this long ago.")
-@click.option("--limit", type=WholeNumber(1, 1_000_000), help="At most this many; all by default.")
+@click.option("--provider", help="Only consumers of this provider: its name or UUID.")
+@click.option("--project", help="Only consumers of this project.")
+@click.option("--user", help="Only consumers of this user.")
+@click.option(
+    "--type",
+    "kind",
+    help="Only consumers of this type, such as INSTANCE; unknown: those without a type.",
+)
+@click.option("--older", type=DurationType(), help="Only consumers created at least this long ago.")
+@click.option(
+    "--limit", type=WholeNumber(1, 1_000_000), help="Print at most this many; all by default."
+)
 @wide_option
 @json_option
 def list_(

@@ -64,13 +64,14 @@ def explain(
     conditions = required or forbidden or member_of
     whole = query is not None or question is not None
     if bool(resources) + (query is not None) + (question is not None) != 1:
-        raise Failure(USAGE, "pass either CLASS=AMOUNT, --query QUERY or --question FILE")
+        raise Failure(USAGE, "pass exactly one of CLASS=AMOUNT, --query QUERY and --question FILE")
     if query is not None and not query.strip():
         raise Failure(USAGE, "the query is empty: pass one such as 'resources=VCPU:4'")
     if conditions and whole:
         raise Failure(
             USAGE,
-            "--required, --forbidden and --member-of are only for CLASS=AMOUNT: add them there",
+            "--required, --forbidden and --member-of are only for CLASS=AMOUNT: add these"
+            " conditions to the query or question",
         )
     group = GroupAsked(
         resources=_amounts(resources),
@@ -92,7 +93,7 @@ def explain(
 def _amounts(texts: tuple[str, ...]) -> dict[str, int]:
     amounts = [_amount(text) for text in texts]
     if len(dict(amounts)) < len(amounts):
-        raise Failure(USAGE, "a class is given more than once: add its amounts up")
+        raise Failure(USAGE, "a class is given more than once: add up its amounts")
     return dict(amounts)
 
 

@@ -207,6 +207,6 @@ def status(name: str, wide: bool, as_json: bool) -> None:
     if pinned := found.pinned_elsewhere:
         say(f"{counted(pinned, 'node')} {are(pinned)} pinned to members that are not live")
     if found.observer_error:
-        say(f"the observer reports: {found.observer_error}")
+        say(f"the observer failed: {found.observer_error}")
     for uuid in ghosts:
-        say(f"ghost {uuid}: it is gone, but still allocated")
+        say(f"ghost {uuid}: its node is gone, but it still has allocations")

@@ -86,26 +86,33 @@ attach(group)
 @group.command("list", epilog=example("moorage lease list --pool install/azure --state waiting"))
 @administering
 @click.option(
-    "--pool", help="Only those that need units of this pool.", shell_complete=completion.pools
+    "--pool",
+    help="Only leases and tickets that need units of this pool.",
+    shell_complete=completion.pools,
 )
 @click.option(
-    "--state", type=click.Choice(get_args(State)), help="By default granted and waiting ones."
+    "--state",
+    type=click.Choice(get_args(State)),
+    help="Only those in this state; by default granted and waiting ones.",
 )
-@click.option("--owner", help="Only those of this owner, or holder as lists show it.")
-@click.option("--mine", is_flag=True, help="Only the caller's own.")
-@label_option("Only those with this label, NAME=VALUE; may be repeated.")
+@click.option("--owner", help="Only leases of this owner, or of this holder as lists show it.")
+@click.option("--mine", is_flag=True, help="Only leases and tickets of the caller.")
+@label_option("Only leases with this label, NAME=VALUE; may be repeated.")
 @click.option(
-    "--unheard", is_flag=True, help="Only those that keep their units without a renewal in time."
+    "--unheard",
+    is_flag=True,
+    help="Only leases that were not renewed in time and keep their units.",
 )
 @click.option(
     "--older",
     type=DurationType(),
-    help="Only those that have waited, been granted or ended for at least this long.",
+    help="Only leases that have been waiting, granted or ended for at least this long.",
 )
 @click.option(
     "--sort",
     type=click.Choice([*SORTS]),
-    help="Oldest or soonest first; by default granted ones, then waiting ones, as they asked.",
+    help="By age, oldest first, or by end, soonest first; by default granted leases, then tickets,"
+    " by arrival.",
 )
 @wide_option
 @json_option
@@ -170,12 +177,12 @@ def show(text: str, as_json: bool) -> None:
 @administering
 @click.argument("text", metavar="ID", shell_complete=completion.leases)
 @click.option("--priority", type=int, help="The new priority; a higher one goes first.")
-@click.option("--first", is_flag=True, help="Make it the first in all its lines.")
+@click.option("--first", is_flag=True, help="Make the ticket the first in all its lines.")
 @json_option
 def move(text: str, priority: int | None, first: bool, as_json: bool) -> None:
     """Move the ticket ID in its lines; exit code 4 if it does not wait any more."""
     if first == (priority is not None):
-        raise Failure(USAGE, "where to? Use either --first, or --priority NUMBER")
+        raise Failure(USAGE, "no new place: use either --first or --priority NUMBER")
     with at_server(Admission) as admission:
         lease = admission.move(ids.lease_id(admission, text, changing=True), priority)
     say_or_json(as_json, lease, f"moved {lease.id}: priority {lease.priority}, {_place(lease)}")
@@ -210,7 +217,7 @@ def _held_by(
     found = _found(admission, pool, state, owner=None, **only)
     held = [lease for lease in found if holder_of(lease.owner, lease.labels) == owner]
     if not held:
-        say(f"moorage: no lease here is of '{owner}', neither as owner nor as holder", err=True)
+        say(f"moorage: no listed lease has the owner or the holder '{owner}'", err=True)
     return held
 
 
@@ -246,13 +253,17 @@ STATES = ("waiting", "granted")
 @click.option(
     "--holder-is-gone",
     is_flag=True,
-    help="Expect no late release of slots of the lease proxy, even of an ended lease.",
+    help="Expect no late release of its slots from the lease proxy; also for an ended lease.",
 )
 @click.option("--owner", help="All tickets and leases of this owner, or of a project: PROJECT/*.")
-@click.option("--state", type=click.Choice(STATES), help="With --owner: only these.")
+@click.option(
+    "--state",
+    type=click.Choice(STATES),
+    help="With --owner: only tickets (waiting), or only leases (granted).",
+)
 @click.option(
     "--pool",
-    help="With --owner: only those that need units of this pool.",
+    help="With --owner: only tickets and leases that need units of this pool.",
     shell_complete=completion.pools,
 )
 @irreversible("lease revoke")
@@ -276,10 +287,10 @@ def revoke(
     released. Use --holder-is-gone if the job has died: then no release is expected.
     """
     if (text is None) == (owner is None):
-        raise Failure(USAGE, "which? Name either the ID of one, or an owner with --owner")
+        raise Failure(USAGE, "pass either the ID of a lease or ticket, or --owner")
     if owner is not None:
         if holder_is_gone:
-            raise Failure(USAGE, "--holder-is-gone is for one lease: name its ID")
+            raise Failure(USAGE, "--holder-is-gone is for one lease: pass its ID")
         sure(_everything(owner, state, pool))
         _revoke_owner(owner, state, pool, reason, as_json)
         return

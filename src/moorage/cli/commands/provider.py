@@ -56,18 +56,25 @@ def group() -> None:
 
 
 _PROVIDER = click.argument("text", metavar="PROVIDER", shell_complete=completion.providers)
-_REASON = click.option("--reason", default="", help="Why, for the audit trail and for others.")
+_REASON = click.option("--reason", default="", help="Reason, shown in the audit log and to others.")
 
 
 @group.command("list", epilog=example("moorage provider list --drained", "moorage provider list"))
 @administering
-@click.option("--name", help="Only those with this text in their names.")
-@click.option("--class", "resource_class", metavar="CLASS", help="Only those that have this class.")
-@click.option("--trait", help="Only those with this trait.")
-@click.option("--root", "only_roots", is_flag=True, help="Only those without a parent.")
-@click.option("--drained", is_flag=True, help="Only those that offer nothing.")
-@click.option("--used/--unused", default=None, help="Only those that consumers use, or do not.")
-@click.option("--limit", type=WholeNumber(1, 1_000_000), help="At most this many; all by default.")
+@click.option("--name", help="Only providers with this text in their names.")
+@click.option(
+    "--class",
+    "resource_class",
+    metavar="CLASS",
+    help="Only providers that have this resource class.",
+)
+@click.option("--trait", help="Only providers with this trait.")
+@click.option("--root", "only_roots", is_flag=True, help="Only providers without a parent.")
+@click.option("--drained", is_flag=True, help="Only providers that offer nothing.")
+@click.option("--used/--unused", default=None, help="Only providers with allocations, or without.")
+@click.option(
+    "--limit", type=WholeNumber(1, 1_000_000), help="Print at most this many; all by default."
+)
 @wide_option
 @json_option
 def list_(
@@ -155,7 +162,7 @@ def show(text: str, wide: bool, as_json: bool) -> None:
     rows = [row(each, texts[each.uuid], now, one.uuid) for each in consumers]
     show_rows(CONSUMERS, rows, wide=wide)
     if more:
-        say(f"moorage: and more; see 'moorage consumer list --provider {one.uuid}'", err=True)
+        say(f"moorage: there are more; see 'moorage consumer list --provider {one.uuid}'", err=True)
 
 
 @group.command(
@@ -166,7 +173,7 @@ def show(text: str, wide: bool, as_json: bool) -> None:
 )
 @administering
 @_PROVIDER
-@click.option("--undo", is_flag=True, help="Use it again.")
+@click.option("--undo", is_flag=True, help="End the drain: use the provider again.")
 @_REASON
 @json_option
 def drain(text: str, undo: bool, reason: str, as_json: bool) -> None:
@@ -183,9 +190,9 @@ def drain(text: str, undo: bool, reason: str, as_json: bool) -> None:
     if as_json:
         show_json(done)
     elif done.withheld is None:
-        say(f"provider {done.name} is open: it is used again")
+        say(f"provider {done.name} is no longer drained")
     elif undo and one.withheld == done.withheld:
-        say(f"provider {done.name} is not drained itself: {done.withheld}")
+        say(f"provider {done.name} was not drained, but is withheld: {done.withheld}")
     else:
         left = _used_text(done)
         say(f"provider {done.name} is {done.withheld}; in use: {left}")

@@ -80,8 +80,8 @@ def group() -> None:
     multiple=True,
     callback=_scope,
     metavar="KIND=NAME",
-    help="What a scoped role is for: pool=NAME, agent=UUID or group=NAME; PREFIX/* for all below;"
-    " may be repeated.",
+    help="Scope of a scoped role: pool=NAME, agent=UUID or group=NAME; PREFIX/* for all names"
+    " below; may be repeated.",
 )
 @click.option(
     "--expires-in", type=_DURATION, help="How long the token is valid; by default forever."
@@ -157,7 +157,9 @@ def list_(wide: bool, as_json: bool) -> None:
 @group.command(epilog=example("moorage token revoke 01a1fbc7-b0e3-7929-9dbb-8ab3a75f0605"))
 @administering
 @click.argument("token_id", metavar="ID", shell_complete=completion.tokens)
-@click.option("--leases", is_flag=True, help="Revoke its leases, too, not only its tickets.")
+@click.option(
+    "--leases", is_flag=True, help="Revoke the leases of the token, too, not only its tickets."
+)
 @irreversible("token revoke")
 @json_option
 def revoke(token_id: str, leases: bool, sure: Ask, as_json: bool) -> None:

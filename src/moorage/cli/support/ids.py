@@ -22,7 +22,7 @@ NAMED_MAX = 5
 LIVE = ("granted", "waiting")
 
 BEGINS_SO = ("several ids begin with '{}'", "write more characters")
-NAMED_SO = ("several agents are of a host '{}'", "use the id")
+NAMED_SO = ("several agents have the host name '{}'", "use the id")
 """What several candidates have in common, and what to do."""
 
 
@@ -82,12 +82,14 @@ def agent_id(fleet: Fleet, text: str, *, whole: bool = False) -> str:
         if found := [*islice(named, NAMED_MAX + 1)]:
             return _only(text, [(one.id, one.group) for one in found], NAMED_SO)
     if not _is_to_find(wanted):
-        raise Failure(NOT_FOUND, f"there is no agent of a host '{text}'", "agent_not_found")
+        raise Failure(
+            NOT_FOUND, f"there is no agent with the host name '{text}'", "agent_not_found"
+        )
     for state in ("active", "decommissioned"):
         found = [*islice(fleet.agents(state=state, id_prefix=wanted), NAMED_MAX + 1)]
         if found:
             return _only(text, [(one.id, _host(one)) for one in found], whole=whole)
-    message = f"there is no agent whose id begins with '{text}', and none of a host with this name"
+    message = f"there is no agent whose id begins with '{text}', and none with this host name"
     raise Failure(NOT_FOUND, message, "agent_not_found")
 
 
@@ -116,8 +118,8 @@ def provider_named(ledger: Ledger, text: str, *, whole: bool = False) -> Provide
     if not found:
         raise Failure(
             NOT_FOUND,
-            f"there is no provider with the name '{text}', and none whose UUID begins so"
-            " (at least 8 characters)",
+            f"there is no provider with the name '{text}', and none whose UUID begins with it"
+            f" (write at least 8 characters)",
             "provider_not_found",
         )
     uuid = _only(wanted, [(one.uuid, one.name) for one in found], whole=whole)
@@ -138,7 +140,7 @@ def consumer_with(ledger: Ledger, text: str) -> ConsumerShown:
     if not found:
         raise Failure(
             NOT_FOUND,
-            f"there is no consumer whose UUID begins with '{text}' (at least 8 characters)",
+            f"there is no consumer whose UUID begins with '{text}' (write at least 8 characters)",
             "allocations_not_found",
         )
     uuid = _only(text, [(one.uuid, one.type or "-") for one in found])
@@ -176,8 +178,8 @@ def _only(
         only, whose = found[0]
         if whole and only != text:
             message = (
-                f"'{text}' is only the beginning of an id, and this cannot be undone: write all of"
-                f" it; that of {whose} is {only}"
+                f"'{text}' is only a prefix of an id, and this command cannot be undone: write the"
+                f" whole id; the id of {whose} is {only}"
             )
             raise Failure(USAGE, message, "prefix")
         return only

@@ -62,8 +62,10 @@ class Target(Addresses):
 
 _IRONIC = click.option("--ironic", metavar="URL", help="Ironic's own address, without /v1.")
 _LIMITS = (
-    click.option("--pool", metavar="NAME", help="Each busy node has one unit of this pool."),
-    click.option("--rules", **FILE, help="Rules instead of one pool."),
+    click.option("--pool", metavar="NAME", help="Pool of which each busy node needs one unit."),
+    click.option(
+        "--rules", **FILE, help="File with rules that choose the pools, instead of --pool."
+    ),
     click.option(
         "--ironic-name",
         metavar="NAME",
@@ -72,14 +74,18 @@ _LIMITS = (
 )
 _ADDRESSES = (
     *SERVER_OPTIONS,
-    click.option("--ca-file", **FILE, help="Authorities to trust for Ironic."),
     click.option(
-        "--ironic-token-file", **FILE, help="File with the X-Auth-Token of own requests to Ironic."
+        "--ca-file", **FILE, help="Certificates (PEM) of authorities to trust for Ironic."
+    ),
+    click.option(
+        "--ironic-token-file",
+        **FILE,
+        help="File with the X-Auth-Token of Moorage's own requests to Ironic.",
     ),
     click.option(
         "--ironic-headers",
         **FILE,
-        help="Headers of own requests to Ironic, one NAME: VALUE per line.",
+        help="File with headers of Moorage's own requests to Ironic, one NAME: VALUE per line.",
     ),
 )
 
@@ -125,7 +131,7 @@ def addresses_of(words: dict[str, Any]) -> Addresses:
     """Take the options of addresses and tokens out of those of a command. Raises Failure."""
     ironic = words.pop("ironic")
     if not ironic:
-        raise Failure(USAGE, "--ironic is missing: Ironic's own address")
+        raise Failure(USAGE, "no Ironic is set: use --ironic with its own address")
     from moorage.integrations.pem_files import trusting
 
     url = server_of(words)
@@ -148,7 +154,7 @@ def ironic_url(url: str, option: str) -> str:
     """Return the address of an Ironic. Raises Failure: it cannot be one."""
     if url.rstrip("/").endswith("/v1"):
         named = shown_url(url.rstrip("/").removesuffix("/v1"))
-        raise Failure(USAGE, f"{option} must be without /v1: {named}")
+        raise Failure(USAGE, f"{option} must not end with /v1: {named}")
     return moorage_url(url)
 
 

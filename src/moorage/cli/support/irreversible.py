@@ -14,7 +14,7 @@ import click
 from moorage.cli.support.output import FAILED, USAGE, Failure
 
 IRREVERSIBLE: Final = {
-    "agent decommission": "End agent {} for ever? Its UUID is used up",
+    "agent decommission": "Decommission agent {} permanently? Its UUID can never be used again",
     "agent expunge": "Never use the machine of agent {} again",
     "agent group delete": "Delete the group {}",
     "group delete": "Delete the group {}, with its pins and what it has reported",
@@ -55,5 +55,7 @@ def _ask(name: str, yes: bool, as_json: bool, what: str) -> None:
             raise Failure(FAILED, "nothing was changed")
     elif name in FINAL:
         raise Failure(
-            USAGE, f"`moorage {name}` cannot be undone, and nobody can be asked: add --yes"
+            USAGE,
+            f"`moorage {name}` cannot be undone, and cannot ask for confirmation without a"
+            " terminal or with --json: add --yes",
         )

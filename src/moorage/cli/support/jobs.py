@@ -29,7 +29,7 @@ def trace(path: str) -> list[Job]:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         if isinstance(error, UnicodeDecodeError):
-            reason = "it is not a text in UTF-8"
+            reason = "it is not UTF-8 text"
         raise Failure(USAGE, f"cannot read {path}: {reason}") from None
     jobs = []
     for number, line in enumerate(lines, 1):

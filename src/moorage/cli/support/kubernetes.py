@@ -15,10 +15,12 @@ if TYPE_CHECKING:
 
 _CLUSTER = (
     click.option(
-        "--kubeconfig", **FILE, help="The cluster; by default KUBECONFIG, or that of this pod."
+        "--kubeconfig",
+        **FILE,
+        help="File that names the cluster; by default KUBECONFIG, or the cluster of this pod.",
     ),
     click.option(
-        "--context", metavar="NAME", help="A context of --kubeconfig; by default its current one."
+        "--context", metavar="NAME", help="Context of --kubeconfig; by default its current context."
     ),
 )
 _ANY_CLUSTER = (
@@ -26,10 +28,13 @@ _ANY_CLUSTER = (
     click.option(
         "--kubernetes",
         metavar="URL",
-        help="Instead: address of the API server, or of kubectl proxy, which has your rights.",
+        help="Instead of --kubeconfig: address of the API server, or of kubectl proxy, which has"
+        " your rights.",
     ),
-    click.option("--kubernetes-token-file", **FILE, help="File with a token for it."),
-    click.option("--ca-file", **FILE, help="Authorities to trust for it."),
+    click.option("--kubernetes-token-file", **FILE, help="File with a token for --kubernetes."),
+    click.option(
+        "--ca-file", **FILE, help="Certificates (PEM) of authorities to trust for --kubernetes."
+    ),
 )
 
 

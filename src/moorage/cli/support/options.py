@@ -14,11 +14,11 @@ C = TypeVar("C", bound=Callable[..., Any])
 metrics_option = click.option(
     "--metrics-listen",
     metavar="HOST:PORT",
-    help="Serve metrics for Prometheus, and probes; by default none.",
+    help="Serve metrics for Prometheus, and probes, on this address; not served by default.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 wide_option = click.option(
-    "--wide", is_flag=True, help="On a terminal: all columns and complete texts."
+    "--wide", is_flag=True, help="On a terminal, print all columns and complete texts."
 )
 
 

@@ -60,7 +60,7 @@ def read(path: str) -> dict[str, PoolWanted]:
         raise Failure(USAGE, f"cannot read {path}: {_reason(error)}") from None
     pools = described.get("pools") if isinstance(described, dict) else None
     if not isinstance(pools, dict) or described.keys() != {"pools"}:
-        raise Failure(USAGE, f"{path}: there must be one table, 'pools', and nothing else")
+        raise Failure(USAGE, f"{path}: the file must have one table, 'pools', and nothing else")
     wanted = {}
     for name, properties in pools.items():
         try:
@@ -73,7 +73,7 @@ def read(path: str) -> dict[str, PoolWanted]:
 def _reason(error: Exception) -> str:
     """Return what is wrong, without the number of an OSError."""
     if isinstance(error, UnicodeDecodeError):
-        return "it is not a text in UTF-8"
+        return "it is not UTF-8 text"
     return getattr(error, "strerror", None) or str(error)
 
 
@@ -208,7 +208,7 @@ def toml_of(pools: Iterable[Pool]) -> list[str]:
     for pool in pools:
         lines += ["", f"[pools.{_toml(pool.name)}]"]
         if pool.slots:
-            lines.append("# Its limit is its slots, which this file does not have.")
+            lines.append("# The limit of this pool is its slots, which this file does not have.")
         lines += [f"{name} = {_toml(value)}" for name, value in described(pool).items()]
     return lines
 

@@ -100,7 +100,7 @@ def moorage_url(url: str) -> str:
 def system_name(name: str | None, option: str) -> str | None:
     """Return the name that tells a system from others in the same pools. Raises Failure."""
     if name is not None and not NAME.fullmatch(name):
-        raise Failure(USAGE, f"{option}: 1 to 63 letters, digits, '.', '_' and '-'")
+        raise Failure(USAGE, f"{option} must have 1 to 63 letters, digits, '.', '_' and '-'")
     return name
 
 
@@ -184,7 +184,7 @@ async def one_pass(governor: "Governs") -> None:
     succeeded = await governor.tick()
     await governor.close()
     if not succeeded:
-        raise Failure(UNREACHABLE, "the pass has failed")
+        raise Failure(UNREACHABLE, "the pass failed")
 
 
 async def until_reached(

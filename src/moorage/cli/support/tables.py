@@ -98,7 +98,7 @@ def show_rows(columns: Sequence[Column], rows: Sequence[Row], *, wide: bool = Fa
             say(*(_full(row[number]) for number in order))
         return
     if not rows:
-        say("there is none")
+        say("nothing to show")
         return
     size = size_of_terminal()
     width = None if wide else size.columns

@@ -40,11 +40,11 @@ def find_active(facts: Facts, uuid: AgentId) -> Agent:
 
 
 def check_active(agent: Agent) -> None:
-    """Raise DECOMMISSIONED for an agent that must stop for ever."""
+    """Raise DECOMMISSIONED for an agent that must stop permanently."""
     if agent.state is State.DECOMMISSIONED:
         raise Error(
             Code.DECOMMISSIONED,
-            f"Agent {agent.uuid} is decommissioned for ever: stop it. To use the machine again, "
+            f"Agent {agent.uuid} is decommissioned permanently: stop it. To use the machine again, "
             "create an agent with another UUID.",
         )
 

@@ -124,7 +124,7 @@ def decommission(
     used: bool,
     force: bool = False,
 ) -> Changes:
-    """End an agent for ever; nothing of its machine is deleted.
+    """End an agent permanently; nothing of its machine is deleted.
 
     Args:
         facts: with the agent.
@@ -214,6 +214,6 @@ def _refused(agent: Agent, code: Code) -> Error:
         )
     return Error(
         code,
-        f"Agent {agent.uuid} is expunged for ever: it can only be decommissioned. To use the "
+        f"Agent {agent.uuid} is expunged permanently: it can only be decommissioned. To use the "
         "machine again, decommission it and create an agent with another UUID.",
     )

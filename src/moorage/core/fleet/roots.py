@@ -84,7 +84,8 @@ def _check_may_take(agent: Agent, root: ProviderId) -> None:
     if agent.policy is Policy.EXPUNGED:
         raise Error(
             Code.POLICY_FINAL,
-            f"Agent {agent.uuid} is expunged for ever, so provider {root} cannot become its root.",
+            f"Agent {agent.uuid} is expunged permanently, so provider {root} cannot become"
+            " its root.",
         )
     if root not in (agent.uuid, agent.given_root):
         raise Error(

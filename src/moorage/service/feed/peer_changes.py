@@ -113,7 +113,8 @@ class PeerChanges:
 
         If peers have committed before it and their batches are not known yet, the next read of the
         change rows finds all of them, and the position stays. The same holds in an unknown epoch:
-        peers may have begun it because the database was restored, and may have written since.
+        peers may have begun it because the database was restored, and may have written since. That
+        read is begun here: nothing else tells this process of its own commits.
         """
         if batch is None:
             self._followers.committed(admission, fleet, when, was_read=False)
@@ -125,6 +126,8 @@ class PeerChanges:
             try:
                 if continues or not self._engine.shared:
                     await self._hand_over([batch])
+                elif not was_read:
+                    self._looks.begun()  # no notification tells that its turn has come
             finally:
                 self._followers.committed(admission, fleet, when, was_read=was_read)
 

@@ -16,12 +16,16 @@ class SingleFlight:
 
     async def taken(self) -> None:
         """Wait for a look that begins after this call. Raises what it raises."""
+        await asyncio.shield(self.begun())
+
+    def begun(self) -> asyncio.Future[None]:
+        """Ask for a look that begins after this call, without waiting; return its end."""
         loop = asyncio.get_running_loop()
         if self._next is None:
             self._next = loop.create_future()
         if self._task is None or self._task.done():
             self._task = loop.create_task(self._while_asked())
-        await asyncio.shield(self._next)
+        return self._next
 
     async def stop(self) -> None:
         """Cancel a running look; waiting callers get Unavailable."""

@@ -88,24 +88,21 @@ def _provider_steps(keys: Keys, facts: Facts) -> list[Step]:
     for consumer in facts.consumers.values():
         known |= consumer.allocations.keys()
     steps: list[Step] = []
-
-    def step(asked: Iterable[str], block: str, take: Take, *more: str) -> None:
-        steps.append((Query(block, (key_set(asked), *more)), take))
-
     if keys.trees:
-        step(known | keys.trees, "providers_lock_by_tree", _providers, key_set(keys.trees))
+        asked = (key_set(known | keys.trees), key_set(keys.trees))
+        steps.append((Query("providers_lock_by_tree", asked), _providers))
     elif known:
-        step(known, "providers_lock", _providers)
+        steps.append((Query("providers_lock", (key_set(known),)), _providers))
     if keys.names:
-        step(keys.names, "providers_load_by_name", _providers)
+        steps.append((Query("providers_load_by_name", (key_set(keys.names),)), _providers))
     if keys.parents:
         for parent in keys.parents:
             facts.children[parent] = set()
-        step(keys.parents, "providers_load_by_parent", _children)
+        steps.append((Query("providers_load_by_parent", (key_set(keys.parents),)), _children))
     if keys.trees:
-        step(keys.trees, "providers_load_by_tree", _trees)
+        steps.append((Query("providers_load_by_tree", (key_set(keys.trees),)), _trees))
     if keys.tags:
-        step(keys.tags, "tags_load", _tags)
+        steps.append((Query("tags_load", (key_set(keys.tags),)), _tags))
     return steps
 
 

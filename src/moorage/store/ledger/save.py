@@ -83,25 +83,21 @@ class LedgerPart:
         return change_rows(self.changes)
 
 
-def _some(*writes: tuple[str, list[Row], bool]) -> list[Write]:
-    """Return the statements (block, rows, guarded) that have rows: most batches need few."""
-    return [Write(*write) for write in writes if write[1]]
-
-
 def _word_writes(before: LoadedValues, changes: Changes) -> list[Write]:
     """Deletes come first: a name may be deleted and created again within one batch."""
     renamed: list[Row] = [(new, old) for old, new in sorted(changes.renamed_classes.items())]
     classes, traits = sorted(changes.classes.items()), sorted(changes.traits.items())
     old_classes = [(name,) for name, word in classes if word is None or name in before.classes]
     old_traits = [(name,) for name, word in traits if word is None or name in before.traits]
-    return _some(
-        ("allocation_rename_class", renamed, False),
-        ("inventory_rename_class", renamed, False),
-        ("resource_class_delete", old_classes, False),
-        ("resource_class_insert", [_word_row(word) for _, word in classes if word], False),
-        ("trait_delete", old_traits, False),
-        ("trait_insert", [_word_row(word) for _, word in traits if word], False),
-    )
+    writes = [
+        Write("allocation_rename_class", renamed),
+        Write("inventory_rename_class", renamed),
+        Write("resource_class_delete", old_classes),
+        Write("resource_class_insert", [_word_row(word) for _, word in classes if word]),
+        Write("trait_delete", old_traits),
+        Write("trait_insert", [_word_row(word) for _, word in traits if word]),
+    ]
+    return [write for write in writes if write.rows]
 
 
 def _word_row(word: CustomName) -> Row:
@@ -131,17 +127,26 @@ def _provider_writes(before: LoadedValues, changes: Changes) -> list[Write]:
             used.append(row)
         else:
             touched.append((after.generation, after.updated_at, uuid, old.generation))
-    return _some(
-        ("provider_delete", gone, True),
-        ("tags_delete_by_provider", [(row[0],) for row in gone], False),
-        # Two providers that swap names would violate the unique index half-way.
-        ("provider_name_free", renamed if len(renamed) > 1 else [], False),
-        ("provider_update", moved, True),
-        ("provider_touch", touched, True),
-        ("provider_use", used, True),
-        ("provider_insert", new, False),
-        ("inventories_write", [(offered[uuid], uuid) for uuid in sorted(offered)], False),
-    )
+    # Not all, to drop those without rows: most batches need one of them.
+    writes = []
+    if gone:
+        writes.append(Write("provider_delete", gone, guarded=True))
+        writes.append(Write("tags_delete_by_provider", [(row[0],) for row in gone]))
+    if len(renamed) > 1:  # two providers that swap names would violate the unique index half-way
+        writes.append(Write("provider_name_free", renamed))
+    if moved:
+        writes.append(Write("provider_update", moved, guarded=True))
+    if touched:
+        writes.append(Write("provider_touch", touched, guarded=True))
+    if used:
+        writes.append(Write("provider_use", used, guarded=True))
+    if new:
+        writes.append(Write("provider_insert", new))
+    if offered:
+        writes.append(
+            Write("inventories_write", [(offered[uuid], uuid) for uuid in sorted(offered)])
+        )
+    return writes
 
 
 def _offered(before: LoadedValues, changes: Changes) -> dict[ProviderId, str]:
@@ -172,7 +177,7 @@ def _stays(old: Provider, new: Provider) -> bool:
 def _tag_writes(changes: Changes) -> list[Write]:
     gone = {uuid for uuid, provider in changes.providers.items() if provider is None}
     rows = [tags_row(uuid, changes.tags[uuid]) for uuid in sorted(changes.tags) if uuid not in gone]
-    return _some(("tags_upsert", rows, False))
+    return [Write("tags_upsert", rows)] if rows else []
 
 
 def _consumer_writes(before: LoadedValues, changes: Changes) -> list[Write]:
@@ -200,10 +205,15 @@ def _consumer_writes(before: LoadedValues, changes: Changes) -> list[Write]:
                 if provider in new_places or provider not in has
             ]
         came += [(provider, uuid, changes.places[provider, uuid]) for provider in new_places]
-    return _some(
-        ("consumer_delete", gone, True),
-        ("consumer_update", updated, True),
-        ("consumer_insert", new, False),
-        ("holder_delete", sorted(left), True),
-        ("holder_insert", sorted(came), False),
-    )
+    writes = []
+    if gone:
+        writes.append(Write("consumer_delete", gone, guarded=True))
+    if updated:
+        writes.append(Write("consumer_update", updated, guarded=True))
+    if new:
+        writes.append(Write("consumer_insert", new))
+    if left:
+        writes.append(Write("holder_delete", sorted(left), guarded=True))
+    if came:
+        writes.append(Write("holder_insert", sorted(came)))
+    return writes

@@ -2,21 +2,16 @@
 
 import asyncio
 import secrets
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import aclosing, contextmanager, suppress
 from typing import Any, Self, TypeVar, cast
 
 import psycopg
-from psycopg import (
-    AsyncConnection,
-    AsyncCursor,
-    AsyncPipeline,
-    AsyncRawCursor,
-    errors,
-    generators,
-    waiting,
-)
+from psycopg import AsyncConnection, errors, generators, waiting
 from psycopg.abc import PQGen
+from psycopg.adapt import Transformer
+from psycopg.pq import ConnStatus, ExecStatus, Format
+from psycopg.pq.abc import PGconn, PGresult
 
 from moorage.store.addresses import is_unescaped
 from moorage.store.api import (
@@ -29,6 +24,7 @@ from moorage.store.api import (
     Unavailable,
     Write,
 )
+from moorage.store.postgres.arrays import arrays
 from moorage.store.sql import blocks
 
 T = TypeVar("T")
@@ -41,8 +37,6 @@ WAIT_SECONDS = 0.1
 
 ROUND_SLOW_SECONDS_MAX = 600.0
 """Instead of `ROUND_SECONDS_MAX` for a round that may write every row: to rename a class."""
-
-STATEMENTS_PREPARED_MAX = 200
 
 _DEFAULTS = {
     "application_name": "moorage",
@@ -173,16 +167,24 @@ def _translate(doing: str, error: psycopg.Error) -> StoreError | None:
     return None  # a bug in this program, not a condition of the server
 
 
-Prepared = tuple[str, Sequence[str | None]]
-"""A statement's text and its parameters in PostgreSQL's text format."""
+Prepared = tuple[str, Sequence[str | bytes | None]]
+"""A statement's text and its parameters: as `str` in the text format, as `bytes` in the binary."""
 
 
 def prepared(statement: Statement) -> Prepared:
     """Return the text and parameters of a plan's statement; a write is one set statement."""
     text = blocks("postgres")[statement.block]
     if isinstance(statement, Write):
-        return text, [_array(column) for column in zip(*statement.rows, strict=True)]
+        return text, arrays(statement.block, statement.rows)
     return text, [None if value is None else str(value) for value in statement.params]
+
+
+def _encoded(params: Sequence[str | bytes | None]) -> tuple[list[bytes | None], list[Format]]:
+    """Return the values of parameters, and the format of each."""
+    return (
+        [one.encode() if isinstance(one, str) else one for one in params],
+        [Format.BINARY if isinstance(one, bytes) else Format.TEXT for one in params],
+    )
 
 
 def check_there(statements: Sequence[Statement], results: Sequence[Sequence[Row]]) -> None:
@@ -190,19 +192,6 @@ def check_there(statements: Sequence[Statement], results: Sequence[Sequence[Row]
     for statement, rows in zip(statements, results, strict=True):
         if not rows and statement.block in ALWAYS_THERE:
             raise Unavailable(f"{statement.block}: {NOT_WHOLE}")
-
-
-def _array(values: Iterable[Any]) -> str:
-    return "{" + ",".join([_element(value) for value in values]) + "}"
-
-
-def _element(value: Any) -> str:
-    if value is None:
-        return "NULL"
-    if isinstance(value, str):
-        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
-        return f'"{escaped}"'
-    return repr(value)
 
 
 class _Connection(AsyncConnection[Row]):
@@ -225,33 +214,20 @@ class _Connection(AsyncConnection[Row]):
             raise
 
 
-class _Round(AsyncPipeline):
-    """A pipeline that ends with its Sync; psycopg's own may send a Flush after it.
+def _answers(pgconn: PGconn, many: int) -> PQGen[list[PGresult]]:
+    """Send a round up to its Sync; return the results of so many statements.
 
-    The server takes anything after a Sync for the beginning of the next command, and then no longer
-    applies `idle_in_transaction_session_timeout`: a process that is stopped there would keep its
-    locks for ever.
+    Nothing follows the Sync. The server would take it for the beginning of the next command, and
+    then no longer apply `idle_in_transaction_session_timeout`: a process that is stopped there
+    would keep its locks for ever.
     """
-
-    def _exit_gen(self) -> PQGen[None]:
-        self._enqueue_sync()
-        try:
-            yield from self._communicate_gen()
-        finally:
-            if self.pgconn.status == psycopg.pq.ConnStatus.OK:  # a broken one has no more results
-                # Send what the socket did not take at once: the server waits for the rest.
-                yield from generators.send(self.pgconn)
-                yield from self._fetch_gen(flush=False)
-
-
-async def _fetched(cursor: AsyncCursor[Row]) -> list[Row]:
-    """Decode rows in parts, so that the event loop can run in between."""
-    found = await cursor.fetchmany(ROWS_AT_A_TIME)
-    some = found
-    while len(some) == ROWS_AT_A_TIME:
-        await asyncio.sleep(0)
-        some = await cursor.fetchmany(ROWS_AT_A_TIME)
-        found += some
+    yield from generators.send(pgconn)
+    found: list[PGresult] = []
+    for _ in range(many):
+        found += yield from generators.fetch_many(pgconn)
+        if pgconn.status != ConnStatus.OK:
+            return found
+    yield from generators.fetch_many(pgconn)  # that of the Sync
     return found
 
 
@@ -270,6 +246,11 @@ class Link:
         """Whether a COMMIT was sent and not yet answered."""
         self.warned = False
         """Whether the server has sent a warning since the last statements were sent."""
+        self._names: dict[str, bytes] = {}
+        """The names of prepared statements in the session, by their texts."""
+        self._prepared = 0
+        """How many statements were prepared, perhaps in vain."""
+        self._transformer = Transformer(connection)
         connection.add_notice_handler(self._noticed)
 
     @classmethod
@@ -277,16 +258,12 @@ class Link:
         """Connect and apply the session's settings. Raises Unavailable."""
         with translated("connect"):
             connection = await _Connection.connect(
-                conninfo,
-                autocommit=True,
-                prepare_threshold=0,
-                cursor_factory=AsyncRawCursor,
+                conninfo, autocommit=True, prepare_threshold=None
             )
-            connection.prepared_max = STATEMENTS_PREPARED_MAX
             link = cls(cast(AsyncConnection[Row], connection))
             try:
                 text = _SETTINGS.format(mark=link.mark) + settings
-                await connection.execute(cast(Any, text), prepare=False)
+                await connection.execute(cast(Any, text))
             except BaseException:
                 await link.close()
                 raise
@@ -328,34 +305,71 @@ class Link:
         self.warned |= notice.severity_nonlocalized == "WARNING"
 
     async def _run(self, statements: Sequence[Prepared]) -> list[tuple[list[Row], int]]:
-        connection = self._connection
+        # Directly on libpq: a pipeline of psycopg sends each statement by itself, which wakes the
+        # server each time, and takes ten times as many calls.
+        pgconn = self._connection.pgconn
         self.warned = False
-        if len(statements) == 1:
-            ((text, params),) = statements
-            cursors = [await connection.execute(cast(Any, text), params)]
-        else:
-            async with connection.pipeline() as pipeline:
-                pipeline.__class__ = _Round  # psycopg offers no way to choose the class
-                cursors = [
-                    await connection.execute(cast(Any, text), params) for text, params in statements
-                ]
-        return [
-            (await _fetched(cursor) if cursor.description else [], cursor.rowcount)
-            for cursor in cursors
-        ]
+        pgconn.enter_pipeline_mode()
+        new: dict[str, bytes] = {}
+        answers = []
+        sent = 0
+        for text, params in statements:
+            name = self._names.get(text) or new.get(text)
+            if name is None:
+                self._prepared += 1
+                name = new[text] = b"moorage_%d" % self._prepared
+                pgconn.send_prepare(name, text.encode())
+                sent += 1
+            pgconn.send_query_prepared(name, *_encoded(params))
+            answers.append(sent)
+            sent += 1
+        pgconn.pipeline_sync()
+        results = await self._connection.wait(_answers(pgconn, sent))
+        for result in results:
+            if result.status == ExecStatus.FATAL_ERROR:
+                raise self._error(result)
+        pgconn.exit_pipeline_mode()
+        self._names |= new
+        found = [results[place] for place in answers]
+        return [(await self._rows(result), result.command_tuples or 0) for result in found]
+
+    def _error(self, result: PGresult) -> psycopg.Error:
+        """Return the error of the first statement that failed; those after it were not executed."""
+        pgconn = self._connection.pgconn
+        if pgconn.status != ConnStatus.OK:
+            return psycopg.OperationalError(result.get_error_message())
+        pgconn.exit_pipeline_mode()
+        return errors.error_from_result(result)
+
+    async def _rows(self, result: PGresult) -> list[Row]:
+        """Decode rows in parts, so that the event loop can run in between."""
+        if result.status != ExecStatus.TUPLES_OK:
+            return []
+        rows = self._transformer
+        rows.set_pgresult(result)
+        many = result.ntuples
+        found: list[Row] = rows.load_rows(0, min(many, ROWS_AT_A_TIME), tuple)
+        for first in range(ROWS_AT_A_TIME, many, ROWS_AT_A_TIME):
+            await asyncio.sleep(0)
+            found += rows.load_rows(first, min(many, first + ROWS_AT_A_TIME), tuple)
+        return found
 
     async def listen(self, channel: str) -> None:
         """Subscribe to the notifications of a channel. Raises Unavailable."""
         with translated("listen"):
-            await self._connection.execute(cast(Any, f"LISTEN {channel}"), prepare=False)
+            await self._connection.execute(cast(Any, f"LISTEN {channel}"))
 
-    async def heard(self, seconds_max: float) -> bool:
-        """Wait for a notification, at most this long; return whether there was one. Raises Lost."""
+    async def heard(self, seconds_max: float, counts: Callable[[str], bool]) -> bool:
+        """Wait for a notification, at most this long; return whether there was one. Raises Lost.
+
+        `counts`: whether one counts that the server's session with a pid has sent.
+        """
         with translated("listen"):
-            found = [
-                one async for one in self._connection.notifies(timeout=seconds_max, stop_after=1)
-            ]
-        return bool(found)
+            async with aclosing(self._connection.notifies(timeout=seconds_max)) as found:
+                async for one in found:
+                    if counts(str(one.pid)):
+                        return True
+        return False
 
     async def close(self) -> None:
         """Close the connection; uncommitted changes are lost."""

@@ -7,12 +7,10 @@ on separate connections, some rows at a time, so that the event loop stays free.
 """
 
 import asyncio
-import re
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
-from functools import cache
 from typing import Any, ParamSpec, TypeVar, cast
 
 import psycopg
@@ -58,7 +56,6 @@ from moorage.store.postgres.connection import (
     translated,
 )
 from moorage.store.postgres.known import KnownHistory
-from moorage.store.sql import blocks
 from moorage.store.unknown_members import kept
 
 T = TypeVar("T")
@@ -75,7 +72,6 @@ SERVERS_MAX = 3
 """How often a long read may find another server before it gives up."""
 
 _SLOW = frozenset({"allocation_rename_class", "inventory_rename_class"})
-_CHANGING = re.compile(r"\b(?:INSERT|DELETE|(?<!FOR )UPDATE)\b")
 # No timeout may end a COMMIT that waits for a standby; `transaction_timeout` is PostgreSQL 17's.
 _WRITER_SETTINGS = """;
 SET enable_seqscan = off;
@@ -169,7 +165,7 @@ class PostgresEngine:
         raise Unavailable("read: the server keeps changing")
 
     async def woken(self, seconds_max: float) -> None:
-        """Wait until some process may have committed something, at most this long.
+        """Wait until another process may have committed something, at most this long.
 
         Only a hint: behind some poolers no notification ever arrives. Raises Unavailable.
         """
@@ -185,10 +181,14 @@ class PostgresEngine:
             self._listener = link
             return  # earlier notifications are lost, so something may have changed
         try:
-            await self._listener.heard(seconds_max)
+            await self._listener.heard(seconds_max, self._is_peer)
         except Lost:
             await self._listener.close()
             raise
+
+    def _is_peer(self, pid: str) -> bool:
+        """Return whether the session of this pid is not the one that writes for this process."""
+        return self._writer is None or pid not in self._writer.served_by[:1]
 
     async def backup(self, path: str) -> None:
         """Raise Unusable: PostgreSQL has its own tools for backups."""
@@ -295,7 +295,6 @@ class PostgresTransaction:
         self._engine = engine
         self._link = link
         self._begun = False
-        self._written = False
         self._committing: asyncio.Future[None] | None = None
         self._taken: Mark | None = None
         """The revision that it has taken; None: none yet."""
@@ -316,7 +315,6 @@ class PostgresTransaction:
         return found.answer
 
     async def _round(self, statements: Sequence[Statement], aside: bool) -> list[list[Row]]:
-        self._written |= any(_changes(one.block) for one in statements)
         first = [] if self._begun else [_BEGIN]
         self._begun = True
         sent = [*first, *await _worked(aside, _prepared_all, statements), _NOW]
@@ -378,10 +376,8 @@ class PostgresTransaction:
             with suppress(asyncio.CancelledError):
                 await asyncio.wait([self._committing])
         if self._link.in_transaction:
-            # After a rollback psycopg drops its prepared statements, so COMMIT if nothing changed.
-            end = _ROLLBACK if self._written else _COMMIT
             with suppress(StoreError):
-                await self._link.run("roll back", [end])
+                await self._link.run("roll back", [_ROLLBACK])
         if self._link.in_transaction:
             await self._link.close()
 
@@ -395,12 +391,6 @@ async def _worked(aside: bool, work: Callable[P, A], *args: P.args, **more: P.kw
     if aside:
         return await asyncio.to_thread(work, *args, **more)
     return work(*args, **more)
-
-
-@cache
-def _changes(block: str) -> bool:
-    """Return whether this statement may change rows."""
-    return _CHANGING.search(blocks("postgres")[block]) is not None
 
 
 def _seconds_max(statements: Sequence[Statement]) -> float | None:

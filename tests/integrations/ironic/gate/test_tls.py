@@ -38,7 +38,10 @@ def test_usage() -> None:
         (["--listen", "nowhere"], "'nowhere' is not HOST:PORT"),
         (["--listen", "127.0.0.1:65536"], "'127.0.0.1:65536' is not HOST:PORT"),
         (["--ironic", "127.0.0.1:9"], "'127.0.0.1:9' is not the URL of a server"),
-        (["--ironic", "http://127.0.0.1:9/v1"], "--ironic must be without /v1: http://127.0.0.1:9"),
+        (
+            ["--ironic", "http://127.0.0.1:9/v1"],
+            "--ironic must not end with /v1: http://127.0.0.1:9",
+        ),
     ):
         done = run([*MOORAGE, "gate", *usual, *words], capture_output=True, text=True, check=False)
         assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr

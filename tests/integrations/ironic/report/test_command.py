@@ -18,7 +18,7 @@ async def test_once(it: World) -> None:
     it.double.faults.pending.append(Fault("list", answer=500))
     code, _, errors = await it.command("--once", "--member", "a")
     assert code == 1
-    assert errors.splitlines()[-1] == "moorage: not all nodes are reported"
+    assert errors.splitlines()[-1] == "moorage: not all nodes were reported"
 
 
 @played(NODES)

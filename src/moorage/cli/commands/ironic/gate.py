@@ -28,21 +28,26 @@ if TYPE_CHECKING:
     default="127.0.0.1:6385",
     show_default=True,
     metavar="HOST:PORT",
-    help="Where clients connect; ignored if systemd passes a socket.",
+    help="HOST:PORT to listen on; ignored if systemd passes a socket.",
 )
 @click.option(
-    "--watch/--no-watch", default=True, help="Look at all nodes all the time; the default."
+    "--watch/--no-watch", default=True, help="Read all nodes again and again; the default."
 )
 @click.option("--count-holds", is_flag=True, help="Nodes in Ironic's hold states count as busy.")
 @click.option(
     "--expected",
     multiple=True,
     metavar="[VERB=]DURATION",
-    help="How long work lasts, such as 10m or clean=2h, until it is learned. Repeatable.",
+    help="Expected duration of work, such as 10m or clean=2h, until it is known from leases; may"
+    " be repeated.",
 )
 @click.option("--metrics-listen", metavar="HOST:PORT", help="Serve /metrics for Prometheus here.")
-@click.option("--tls-cert", type=click.Path(), metavar="FILE", help="Certificate; serves HTTPS.")
-@click.option("--tls-key", type=click.Path(), metavar="FILE", help="Key of the certificate.")
+@click.option(
+    "--tls-cert", type=click.Path(), metavar="FILE", help="Certificate (PEM) to serve HTTPS with."
+)
+@click.option(
+    "--tls-key", type=click.Path(), metavar="FILE", help="Private key (PEM) of the certificate."
+)
 @click.pass_context
 def group(context: click.Context, /, **words: Any) -> None:
     """Hold back requests to Ironic until the host may start.
@@ -68,9 +73,16 @@ def group(context: click.Context, /, **words: Any) -> None:
 
 
 @group.command(epilog=example("moorage gate check --gate http://ironic --ironic http://10.0.0.5"))
-@click.option("--gate", required=True, metavar="URL", help="Address that clients use.")
+@click.option(
+    "--gate", required=True, metavar="URL", help="Address of the gate, as clients use it."
+)
 @click.option("--ironic", required=True, metavar="URL", help="Ironic's own address.")
-@click.option("--ca-file", type=click.Path(), metavar="FILE", help="Authorities to trust.")
+@click.option(
+    "--ca-file",
+    type=click.Path(),
+    metavar="FILE",
+    help="Certificates (PEM) of authorities to trust.",
+)
 @json_option
 def check(gate: str, ironic: str, ca_file: str | None, as_json: bool) -> None:
     """Check that this machine cannot reach Ironic without the gate.

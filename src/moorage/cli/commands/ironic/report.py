@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     type=SecondsRange(5, 3_600),
     default=15.0,
     metavar="SECONDS",
-    help="The others take over after this silence; 15 by default.",
+    help="Seconds of silence after which other members take over the nodes; 15 by default.",
 )
 @click.option(
     "--interval",
@@ -115,7 +115,7 @@ def report(
             try:
                 await (_once(reporter) if once else _passes(reporter, addresses, place, interval))
             except FencedError as error:
-                hint = "If another reporter has the name, give each a --member of its own."
+                hint = "If another reporter has the same name, give each reporter its own --member."
                 raise Failure(CONFLICT, f"{error} {hint}", "fenced") from None
 
     carried_out(work)
@@ -135,7 +135,7 @@ async def _once(reporter: "Reporter") -> None:
     say(str(reporter.progress.total))
     _warn_of_unclassed(reporter.progress.unclassed)
     if not reported:
-        raise Failure(FAILED, "not all nodes are reported")
+        raise Failure(FAILED, "not all nodes were reported")
 
 
 async def _passes(

@@ -46,14 +46,15 @@ TARGETS = ("active", "rebuild", "deleted", "provide", "manage", "inspect", "clea
     type=WholeNumber(min=1),
     default=20,
     metavar="N",
-    help="Nodes of this wave that work at once, at most; 20 by default.",
+    help="Most nodes of this wave that are busy at once; 20 by default.",
 )
 @click.option(
     "--stop-after-failures",
     "failures",
     default="5%",
     metavar="SHARE",
-    help="Start no more nodes once more than this have failed: 5% or 3; 5% by default.",
+    help="Start no more nodes once more than this share or number has failed: 5% or 3; 5% by"
+    " default.",
 )
 @click.option(
     "--target",
@@ -62,14 +63,14 @@ TARGETS = ("active", "rebuild", "deleted", "provide", "manage", "inspect", "clea
     default="active",
     help="Target state of the nodes; active by default.",
 )
-@click.option("--name", help="The wave; by default derived from its nodes and its target.")
+@click.option("--name", help="Name of the wave; by default derived from its nodes and its target.")
 @interval_option("")
 @click.option("--count-holds", is_flag=True, help="Nodes in a hold state need units, too.")
 @click.option(
     "--every",
     type=DurationType(),
     default="30s",
-    help="How often a line is printed if there is no terminal; 30s by default.",
+    help="How often to print the progress if there is no terminal; 30s by default.",
 )
 @json_option
 def rollout(
@@ -188,7 +189,9 @@ def failures_of(text: str, nodes: int) -> int:
     try:
         value = _not_negative(text.removesuffix("%"))
     except ValueError:
-        raise Failure(USAGE, f"{text!r} is no share of failures: write 5% or 3") from None
+        raise Failure(
+            USAGE, f"{text!r} is not a share or number of failures: write 5% or 3"
+        ) from None
     return int(nodes * value / 100) if percent else int(value)
 
 

@@ -37,15 +37,15 @@ if TYPE_CHECKING:
 
 
 @click.command(epilog=example("moorage metal3 govern --pool deploy"))
-@click.option("--pool", metavar="NAME", help="Each host that works has one unit of this pool.")
-@click.option("--rules", **FILE, help="Rules instead of one pool.")
+@click.option("--pool", metavar="NAME", help="Pool of which each busy host needs one unit.")
+@click.option("--rules", **FILE, help="File with rules that choose the pools, instead of --pool.")
 @partial(with_options, SERVER_OPTIONS)
 @cluster_options
 @click.option("--namespace", metavar="NAME", help="Govern one namespace; by default all.")
 @click.option(
     "--cluster-name",
     metavar="NAME",
-    help="Name of this cluster, for people: a label of its leases.",
+    help="Name of this cluster, shown as a label of its leases.",
 )
 @interval_option(", if nothing changes")
 @click.option(
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     type=SecondsRange(5, 3600),
     default=60.0,
     metavar="SECONDS",
-    help="Seconds between two lists of all hosts, beside the watch; 60 by default.",
+    help="Seconds between two lists of all hosts, in addition to the watch; 60 by default.",
 )
 @click.option("--once", is_flag=True, help="Make one pass and exit.")
 @metrics_option

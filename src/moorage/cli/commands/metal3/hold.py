@@ -23,7 +23,7 @@ REASON_LENGTH_MAX = 200
 )
 @click.argument("namespace")
 @click.option("--cluster", metavar="NAME", help="Only the hosts of this Cluster of Cluster API.")
-@click.option("--reason", default="", metavar="TEXT", help="Why, for people.")
+@click.option("--reason", default="", metavar="TEXT", help="Reason, shown with the hosts.")
 @any_cluster_options
 @json_option
 def hold(namespace: str, cluster: str | None, reason: str, **words: Any) -> None:
@@ -33,7 +33,7 @@ def hold(namespace: str, cluster: str | None, reason: str, **words: Any) -> None
     With --cluster only hosts get it. Working hosts continue.
     """
     if len(reason) > REASON_LENGTH_MAX or not reason.isprintable():
-        raise Failure(USAGE, f"--reason has at most {REASON_LENGTH_MAX} printable characters")
+        raise Failure(USAGE, f"--reason must have at most {REASON_LENGTH_MAX} printable characters")
 
     async def change(api: "KubernetesApi") -> "Changed":
         from moorage.integrations.metal3 import holding

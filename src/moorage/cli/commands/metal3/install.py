@@ -18,15 +18,20 @@ from moorage.cli.support.provisioning import carried_out, moorage_url, rules_of
 )
 @click.option("--print", "printing", is_flag=True, help="Print the manifests as YAML.")
 @click.option("--image", required=True, metavar="IMAGE", help="Container image with Moorage.")
-@click.option("--pool", metavar="NAME", help="Each host that works has one unit of this pool.")
-@click.option("--rules", type=click.Path(), metavar="FILE", help="Rules instead of one pool.")
+@click.option("--pool", metavar="NAME", help="Pool of which each busy host needs one unit.")
+@click.option(
+    "--rules",
+    type=click.Path(),
+    metavar="FILE",
+    help="File with rules that choose the pools, instead of --pool.",
+)
 @click.option("--url", required=True, metavar="URL", help="Moorage's address, for the governor.")
 @click.option(
     "--namespace",
     default="moorage",
     show_default=True,
     metavar="NAME",
-    help="Where it is installed.",
+    help="Namespace to install into.",
 )
 @click.option(
     "--admission",
@@ -37,7 +42,9 @@ from moorage.cli.support.provisioning import carried_out, moorage_url, rules_of
     " 1.35), or a webhook.",
 )
 @click.option(
-    "--gate", is_flag=True, help="The gate stands before Ironic: an error of the policy is ignored."
+    "--gate",
+    is_flag=True,
+    help="A gate before Ironic limits hosts, too: ignore errors of the policy.",
 )
 @click.option(
     "--kubeconfig",
@@ -45,7 +52,7 @@ from moorage.cli.support.provisioning import carried_out, moorage_url, rules_of
     metavar="FILE",
     help="Read this cluster, and warn if metal3's operator has a limit of its own.",
 )
-@click.option("--context", metavar="NAME", help="A context of --kubeconfig.")
+@click.option("--context", metavar="NAME", help="Context of --kubeconfig.")
 def install(
     printing: bool,
     image: str,
@@ -72,7 +79,7 @@ def install(
     from moorage.integrations.provisioning.rules import bytes_of, parsed
 
     if not printing:
-        raise Failure(USAGE, "give --print, and apply what it prints with kubectl apply -f -")
+        raise Failure(USAGE, "use --print, and apply the manifests with kubectl apply -f -")
     content = b""
 
     def read(path: Path) -> Rules:
@@ -120,9 +127,9 @@ def _warn_of_limits(kubeconfig: str, context: str | None) -> None:
         for one in limits:
             how = "" if one.is_set else f", its default of {DEFAULT}"
             say(
-                f"warning: {one.deployment} has PROVISIONING_LIMIT={one.limit}{how}: no more hosts"
-                " work at once, whatever the limit of a pool is; raise it above the limits of your"
-                " pools (hosts with virtual media are not counted)",
+                f"warning: {one.deployment} has PROVISIONING_LIMIT={one.limit}{how}: it starts no"
+                f" more hosts than this at once, whatever the limits of your pools are; raise it"
+                f" above these limits (hosts with virtual media are not counted)",
                 err=True,
             )
 

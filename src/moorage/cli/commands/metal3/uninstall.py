@@ -28,7 +28,7 @@ NAMED_MAX = 20
     )
 )
 @any_cluster_options
-@click.option("--dry-run", is_flag=True, help="Say what would be removed.")
+@click.option("--dry-run", is_flag=True, help="Print what would be removed, and change nothing.")
 def uninstall(
     dry_run: bool,
     **words: Any,

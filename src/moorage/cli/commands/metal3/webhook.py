@@ -20,20 +20,28 @@ from moorage.cli.support.provisioning import carried_out, stop_event
     default="127.0.0.1:8443",
     show_default=True,
     metavar="HOST:PORT",
-    help="Where the API server connects.",
+    help="HOST:PORT to listen on for the API server.",
 )
 @click.option(
-    "--tls-cert", type=click.Path(), required=True, metavar="FILE", help="Certificate, as PEM."
+    "--tls-cert",
+    type=click.Path(),
+    required=True,
+    metavar="FILE",
+    help="Certificate (PEM) to serve HTTPS with.",
 )
 @click.option(
-    "--tls-key", type=click.Path(), required=True, metavar="FILE", help="Key of the certificate."
+    "--tls-key",
+    type=click.Path(),
+    required=True,
+    metavar="FILE",
+    help="Private key (PEM) of the certificate.",
 )
 @click.option(
     "--governor",
     default="system:serviceaccount:moorage:moorage",
     show_default=True,
     metavar="USER",
-    help="User name of the governor: its writes are not changed.",
+    help="User name of the governor, whose writes are not changed.",
 )
 def webhook(listen: str, tls_cert: str, tls_key: str, governor: str) -> None:
     """Answer Kubernetes' reviews of writes: pause a host that can start now.

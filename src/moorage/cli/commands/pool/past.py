@@ -33,12 +33,14 @@ POINTS = 24
 @click.command(epilog=example("moorage pool history install/azure --since 48h --points 48"))
 @administering
 @click.argument("name", shell_complete=completion.pools)
-@click.option("--since", type=SinceType(), help="When it begins: 7d, or a date; 24h by default.")
+@click.option(
+    "--since", type=SinceType(), help="Start of the history, such as 7d or a date; 24h by default."
+)
 @click.option(
     "--points",
     type=WholeNumber(1, PAGE_MAX),
     default=POINTS,
-    help="How many lines, each for an equal part of the time; 24 by default.",
+    help="Number of lines, each for an equal part of the time; 24 by default.",
 )
 @wide_option
 @json_option
@@ -97,10 +99,10 @@ def _missing(past: PoolHistory) -> str | None:
     covered, asked = (
         duration_text(round(one)) for one in (past.covered_seconds, past.asked_seconds)
     )
-    why = "the pool is younger, or older leases are not kept any more"
+    why = "the pool is younger, or older leases are no longer kept"
     if past.cut:
-        why = "too many leases have ended since"
-    return f"this covers {covered} of {asked}: {why}"
+        why = "too many leases have ended in this time"
+    return f"the lines cover only {covered} of {asked}: {why}"
 
 
 def _show_report(report: PoolReport) -> None:
@@ -116,12 +118,12 @@ def _show_report(report: PoolReport) -> None:
     leases = counted(report.leases, "lease")
     say(f"{leases} ended within the last {_covered(report)}")
     if report.gave_up:
-        say(f"{counted(report.gave_up, 'ticket')} gave up: nobody waited for a unit any more")
+        say(f"{counted(report.gave_up, 'ticket')} gave up: their clients no longer waited")
     if report.cut:
-        say("there were more: older ones are left out, so nothing is said of the time before")
+        say("more leases have ended than a report can cover: it leaves out the older ones")
     elif report.covered_seconds < report.asked_seconds:
         asked = duration_text(report.asked_seconds)
-        say(f"leases that ended before are not kept any more: this is not the {asked} asked for")
+        say(f"older leases are no longer kept, so the report does not cover {asked}")
     if rows:
         show_table(["", "median", "90 %", "99 %"], rows)
     if report.causes:

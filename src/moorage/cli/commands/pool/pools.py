@@ -163,7 +163,9 @@ def group() -> None:
 @administering
 @click.argument("name")
 @spec_options
-@click.option("--native-slots", "slotted", is_flag=True, help="Named slots are its limit.")
+@click.option(
+    "--native-slots", "slotted", is_flag=True, help="The pool has named slots, which are its limit."
+)
 @json_option
 def create(name: str, given: dict[str, Any], slotted: bool, as_json: bool) -> None:
     """Create the pool NAME and print its limit and its pacing; exit code 4 if it exists.
@@ -198,7 +200,7 @@ def change(name: str, given: dict[str, Any], as_json: bool) -> None:
 
 @group.command("list", epilog=example("moorage pool list", "moorage pool list --paused"))
 @administering
-@click.option("--paused", is_flag=True, help="Only paused ones.")
+@click.option("--paused", is_flag=True, help="Only paused pools.")
 @wide_option
 @json_option
 def list_(paused: bool, wide: bool, as_json: bool) -> None:
@@ -248,7 +250,7 @@ def show(name: str, as_json: bool) -> None:
 @group.command(epilog=example("moorage pool pause install/azure"))
 @administering
 @click.argument("name", shell_complete=completion.pools)
-@click.option("--reason", default="", help="Why; shown with the pool and to waiting clients.")
+@click.option("--reason", default="", help="Reason, shown with the pool and to waiting clients.")
 @json_option
 def pause(name: str, reason: str, as_json: bool) -> None:
     """Stop granting from the pool NAME; its leases continue.

@@ -54,7 +54,7 @@ def list_(name: str, wide: bool, as_json: bool) -> None:
 
 @click.group("slot")
 def group() -> None:
-    """Make, label, drain and remove named slots."""
+    """Add, label, drain and remove named slots."""
 
 
 @group.command(epilog=example("moorage pool slot add clusters/aws eu-1 eu-2 --label region=eu"))
@@ -64,7 +64,7 @@ def group() -> None:
 @_LABELS
 @json_option
 def add(name: str, slots: tuple[str, ...], labels: dict[str, str] | None, as_json: bool) -> None:
-    """Make free SLOTS in POOL, which was created with --native-slots."""
+    """Add free SLOTS to POOL, which was created with --native-slots."""
     with at_server(Admission) as admission:
         admission.slots(name).add([*slots], labels or {})
     say_or_json(
@@ -91,8 +91,8 @@ def label(name: str, slot: str, labels: dict[str, str] | None, as_json: bool) ->
 @administering
 @_POOL
 @_SLOT
-@click.option("--keep", is_flag=True, help="Keep the free slot until it is resumed.")
-@click.option("--reason", default="", help="Why, for people.")
+@click.option("--keep", is_flag=True, help="Keep the slot once it is free, instead of removing it.")
+@click.option("--reason", default="", help="Reason, shown with the slot.")
 @json_option
 def drain(name: str, slot: str, keep: bool, reason: str, as_json: bool) -> None:
     """Never grant SLOT again; remove it once it is free, unless there is --keep."""
@@ -101,10 +101,10 @@ def drain(name: str, slot: str, keep: bool, reason: str, as_json: bool) -> None:
     if found is None:
         line = f"removed {slot}: it was free"
     elif found.owner is None:
-        line = f"drained {slot}: it is free, and stays until it is resumed or removed"
+        line = f"drained {slot}: it is free, and stays drained until it is resumed or removed"
     else:
-        then = "stays then" if keep else "goes then"
-        line = f"draining {slot}: {_holder(found)} holds it until it is released; it {then}"
+        then = "stays drained" if keep else "is removed"
+        line = f"draining {slot}: {_holder(found)} holds it; once released, it {then}"
     say_or_json(as_json, {"slot": found}, line)
 
 

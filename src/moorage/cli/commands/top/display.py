@@ -116,7 +116,7 @@ HELP = (
     ("Home End", "the first line, the last line"),
     ("tab 1 2", "admission (pools and lines), fleet (capacity, agents, reporters)"),
     ("s", "next order: busy ones first, by name, full ones first"),
-    ("? h", "show this, or hide it"),
+    ("? h", "show or hide this help"),
     ("q Ctrl-C", "quit"),
 )
 """Keys, and what they do."""

@@ -57,8 +57,8 @@ def late_lines(lease: Lease) -> Iterator[str]:
         if one.until is None:
             *earlier, present = one.leases
             yield (
-                f"a release of {one.slot} counted as that of {' or '.join(earlier)}, but may have"
-                f" been that of {present}; {_if_gone(earlier)}"
+                f"a release of {one.slot} was counted for lease {' or '.join(earlier)}, but may"
+                f" have come from lease {present}; {_if_gone(earlier)}"
             )
         else:
             yield late_line(one)
@@ -69,7 +69,7 @@ def late_line(one: LateRelease) -> str:
     whose = " or ".join(one.leases) or "an earlier holder"
     until = "" if one.until is None else f" until {time_text(one.until)}"
     gone = f"; {_if_gone(one.leases)}" if one.leases else ""
-    return f"the next release of {one.slot} counts as that of {whose}{until}{gone}"
+    return f"the next release of {one.slot} counts for {whose}{until}{gone}"
 
 
 def _if_gone(leases: list[str]) -> str:

@@ -63,7 +63,7 @@ def line(name: str, status: "Status") -> str:
     if status.eta_seconds is not None:
         text += f"; about {spoken(status.eta_seconds)} left"
     if status.stopped:
-        text += f"; starts no more: {status.stopped}"
+        text += f"; starts no more nodes: {status.stopped}"
     return text + (f"; {status.trouble}" if status.trouble else "")
 
 

@@ -3,8 +3,9 @@
 -- name: token_insert --
 INSERT INTO access_token (id, sha256, name, user_id, project_id, roles, created_at, revoked_at,
     scope, expires_at, rotated_at, used_at)
-SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[],
-    $7::bigint[], $8::bigint[], $9::text[], $10::bigint[], $11::bigint[], $12::bigint[]);
+SELECT unnest($1::text[]), unnest($2::text[]), unnest($3::text[]), unnest($4::text[]),
+    unnest($5::text[]), unnest($6::text[]), unnest($7::bigint[]), unnest($8::bigint[]),
+    unnest($9::text[]), unnest($10::bigint[]), unnest($11::bigint[]), unnest($12::bigint[]);
 
 -- name: token_used --
 UPDATE access_token SET used_at = used.at
@@ -17,4 +18,4 @@ SELECT epoch, ends FROM clock_now, token_ends;
 
 -- name: session_insert --
 INSERT INTO ui_session (sha256, token_id, created_at, used_at)
-SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[]);
+SELECT unnest($1::text[]), unnest($2::text[]), unnest($3::bigint[]), unnest($4::bigint[]);

@@ -60,11 +60,14 @@ SELECT lease.body, lease_due.heard_until
 FROM lease LEFT JOIN lease_due ON lease_due.lease = lease.id
 WHERE lease.id = ANY (ARRAY(SELECT json_array_elements_text($1)));
 
+-- The limit changes no result: it keeps the index in use. A plan that was made while there were few
+-- leases would otherwise read all of them for each batch, until the table is analyzed.
 -- name: leases_load_by_key --
 SELECT lease.body, lease_due.heard_until
-FROM json_array_elements($1) AS asked(value)
-    JOIN lease ON lease.owner = asked.value ->> 0 AND lease.key = asked.value ->> 1
-    LEFT JOIN lease_due ON lease_due.lease = lease.id;
+FROM json_array_elements($1) AS asked(value) CROSS JOIN LATERAL (
+    SELECT id, body FROM lease
+    WHERE owner = asked.value ->> 0 AND key = asked.value ->> 1 LIMIT 1
+) AS lease LEFT JOIN lease_due ON lease_due.lease = lease.id;
 
 -- name: leases_load_by_slot --
 SELECT lease.body, lease_due.heard_until
@@ -117,8 +120,9 @@ WITH room (owner, units) AS MATERIALIZED (
     SELECT key, value::bigint FROM json_each_text($6::text::json)
 ), stuck (lease) AS MATERIALIZED (
     SELECT ticket.value
-    FROM json_array_elements($7::text::json) AS one LEFT JOIN provider
-        ON provider.uuid = one.value ->> 0,
+    FROM json_array_elements($7::text::json) AS one LEFT JOIN LATERAL (
+            SELECT inventories FROM provider WHERE uuid = one.value ->> 0 LIMIT 1
+        ) AS provider ON TRUE,
         json_array_elements_text(one.value -> 5) AS ticket(value)
     WHERE one.value ->> 0 IS NULL OR CASE
         WHEN one.value ->> 1 = '' THEN EXISTS (
@@ -165,7 +169,8 @@ GROUP BY pool, owner;
 
 -- name: pool_upsert --
 INSERT INTO pool (name, quota, gangs, wake_at, member_group, body)
-SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::text[])
+SELECT unnest($1::text[]), unnest($2::bigint[]), unnest($3::bigint[]), unnest($4::bigint[]),
+    unnest($5::text[]), unnest($6::text[])
 ON CONFLICT (name) DO UPDATE SET quota = excluded.quota, gangs = excluded.gangs,
     wake_at = excluded.wake_at, member_group = excluded.member_group, body = excluded.body;
 
@@ -174,7 +179,8 @@ DELETE FROM pool USING unnest($1::text[]) AS r(gone) WHERE name = r.gone;
 
 -- name: slot_upsert --
 INSERT INTO slot (pool, name, state, owner, lease, body)
-SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[])
+SELECT unnest($1::text[]), unnest($2::text[]), unnest($3::text[]), unnest($4::text[]),
+    unnest($5::text[]), unnest($6::text[])
 ON CONFLICT (pool, name) DO UPDATE SET state = excluded.state, owner = excluded.owner,
     lease = excluded.lease, body = excluded.body;
 
@@ -186,8 +192,8 @@ WHERE slot.pool = r.pool AND slot.name = r.name;
 -- a pool may decrease.
 -- name: lease_upsert --
 INSERT INTO lease (id, owner, key, arrival, pools, state, ended_at, body)
-SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[], $6::text[],
-    $7::bigint[], $8::text[])
+SELECT unnest($1::text[]), unnest($2::text[]), unnest($3::text[]), unnest($4::bigint[]),
+    unnest($5::text[]), unnest($6::text[]), unnest($7::bigint[]), unnest($8::text[])
 ON CONFLICT (id) DO UPDATE SET state = excluded.state, ended_at = excluded.ended_at,
     body = excluded.body;
 
@@ -201,7 +207,7 @@ DELETE FROM lease USING unnest($1::text[]) AS r(gone) WHERE id = r.gone;
 
 -- name: lease_due_upsert --
 INSERT INTO lease_due (lease, heard_until, due)
-SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[])
+SELECT unnest($1::text[]), unnest($2::bigint[]), unnest($3::bigint[])
 ON CONFLICT (lease) DO UPDATE SET heard_until = excluded.heard_until, due = excluded.due;
 
 -- name: lease_due_delete --
@@ -210,9 +216,10 @@ DELETE FROM lease_due USING unnest($1::text[]) AS r(gone) WHERE lease = r.gone;
 -- name: lease_need_upsert --
 INSERT INTO lease_need (pool, arrival, lease, rank, units, pull, forced, owner, state, token,
     asked_at, granted_at, ended_at, cause)
-SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[], $5::bigint[],
-    $6::boolean[], $7::boolean[], $8::text[], $9::text[], $10::text[], $11::bigint[],
-    $12::bigint[], $13::bigint[], $14::text[])
+SELECT unnest($1::text[]), unnest($2::bigint[]), unnest($3::text[]), unnest($4::bigint[]),
+    unnest($5::bigint[]), unnest($6::boolean[]), unnest($7::boolean[]), unnest($8::text[]),
+    unnest($9::text[]), unnest($10::text[]), unnest($11::bigint[]), unnest($12::bigint[]),
+    unnest($13::bigint[]), unnest($14::text[])
 ON CONFLICT (pool, arrival, lease) DO UPDATE SET rank = excluded.rank, units = excluded.units,
     forced = excluded.forced, state = excluded.state, token = excluded.token,
     granted_at = excluded.granted_at, ended_at = excluded.ended_at, cause = excluded.cause;
@@ -234,7 +241,8 @@ WHERE lease.id = ANY ($1::text[]) AND lease.id = r.id AND lease_need.lease = lea
 
 -- name: outcome_insert --
 INSERT INTO outcome (pool, at, lease, result, units, body)
-SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[], $4::text[], $5::bigint[], $6::text[]);
+SELECT unnest($1::text[]), unnest($2::bigint[]), unnest($3::text[]), unnest($4::text[]),
+    unnest($5::bigint[]), unnest($6::text[]);
 
 -- name: outcome_delete_by_pool --
 DELETE FROM outcome USING unnest($1::text[]) AS r(gone) WHERE pool = r.gone;

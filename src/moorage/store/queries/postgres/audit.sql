@@ -2,8 +2,9 @@
 
 -- name: audit_insert --
 INSERT INTO audit (at, id, who, token_id, role, action, target, before, after)
-SELECT * FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[],
-    $7::text[], $8::text[], $9::text[]);
+SELECT unnest($1::bigint[]), unnest($2::text[]), unnest($3::text[]), unnest($4::text[]),
+    unnest($5::text[]), unnest($6::text[]), unnest($7::text[]), unnest($8::text[]),
+    unnest($9::text[]);
 
 -- name: audit_window_of_target --
 SELECT at, id, who, token_id, role, action, target, before, after

@@ -25,9 +25,9 @@ FROM unnest($1::bigint[]) AS r(reached) WHERE id >= (SELECT MAX(id) FROM clock);
 -- The revision is the one that this transaction has just taken.
 -- name: change_insert --
 INSERT INTO change (revision, n, at, kind, key, body)
-SELECT clock_now.revision, r.n, r.at, r.kind, r.key, r.body
-FROM clock_now, unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::text[])
-    AS r(n, at, kind, key, body);
+SELECT revision, unnest($1::bigint[]), unnest($2::bigint[]), unnest($3::text[]), unnest($4::text[]),
+    unnest($5::text[])
+FROM clock_now;
 
 -- At least one row: the clock and the time of the given revision, joined with the change rows after
 -- (revision, n), in one snapshot. Rows of the excluded kinds are left out, except the first row of
@@ -131,6 +131,6 @@ SELECT skew, downtime, alive_at, outage_ended_at FROM service_clock ORDER BY id 
 UPDATE service_clock
 SET id = id + 1, skew = r.skew, downtime = r.downtime, alive_at = r.alive_at,
     outage_ended_at = r.outage_ended_at
-FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[])
+FROM (SELECT unnest($1::bigint[]), unnest($2::bigint[]), unnest($3::bigint[]), unnest($4::bigint[]))
     AS r(skew, downtime, alive_at, outage_ended_at)
 WHERE id >= (SELECT MAX(id) FROM service_clock);

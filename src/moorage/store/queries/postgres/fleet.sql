@@ -44,15 +44,16 @@ SELECT pg_advisory_xact_lock(778, 4);
 
 -- name: agent_upsert --
 INSERT INTO agent (uuid, number, agent_group, root, policy, state, readiness, liveness, offered, body)
-SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::text[],
-    $7::text[], $8::text[], $9::bigint[], $10::text[])
+SELECT unnest($1::text[]), unnest($2::bigint[]), unnest($3::text[]), unnest($4::text[]),
+    unnest($5::text[]), unnest($6::text[]), unnest($7::text[]), unnest($8::text[]),
+    unnest($9::bigint[]), unnest($10::text[])
 ON CONFLICT (uuid) DO UPDATE SET agent_group = excluded.agent_group, root = excluded.root,
     policy = excluded.policy, state = excluded.state, readiness = excluded.readiness,
     liveness = excluded.liveness, offered = excluded.offered,
     body = excluded.body;
 
 -- name: agent_group_upsert --
-INSERT INTO agent_group (name, body) SELECT * FROM unnest($1::text[], $2::text[])
+INSERT INTO agent_group (name, body) SELECT unnest($1::text[]), unnest($2::text[])
 ON CONFLICT (name) DO UPDATE SET body = excluded.body;
 
 -- name: agent_group_delete --
@@ -63,7 +64,8 @@ DELETE FROM agent_group USING unnest($1::text[]) AS r(gone) WHERE name = r.gone;
 INSERT INTO agent_heard (process, ttl, stopped, ages, at)
 SELECT r.process, r.ttl, r.stopped, r.ages, GREATEST(
     floor(extract(epoch FROM clock_timestamp()) * 1000000)::bigint, r.unused * 0
-) FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::text[], $5::bigint[])
+) FROM (SELECT unnest($1::text[]), unnest($2::bigint[]), unnest($3::bigint[]), unnest($4::text[]),
+    unnest($5::bigint[]))
     AS r(process, ttl, stopped, ages, unused)
 ON CONFLICT (process) DO UPDATE SET at = excluded.at, ttl = excluded.ttl,
     stopped = excluded.stopped, ages = excluded.ages;
@@ -88,7 +90,8 @@ WHERE name = ANY (ARRAY(SELECT json_array_elements_text($1)));
 
 -- name: deleted_reporter_group_upsert --
 INSERT INTO deleted_reporter_group (name, deleted_at, tokens, pins_generation, instances, cleared)
-SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::bigint[])
+SELECT unnest($1::text[]), unnest($2::bigint[]), unnest($3::bigint[]), unnest($4::bigint[]),
+    unnest($5::text[]), unnest($6::bigint[])
 ON CONFLICT (name) DO UPDATE SET deleted_at = excluded.deleted_at, tokens = excluded.tokens,
     pins_generation = excluded.pins_generation, instances = excluded.instances,
     cleared = excluded.cleared;
@@ -109,7 +112,7 @@ WHERE EXISTS (SELECT 1 FROM reporter_pin);
 
 -- name: reporter_group_upsert --
 INSERT INTO reporter_group (name, seen_at, body)
-SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[])
+SELECT unnest($1::text[]), unnest($2::bigint[]), unnest($3::text[])
 ON CONFLICT (name) DO UPDATE SET seen_at = excluded.seen_at, body = excluded.body;
 
 -- name: reporter_group_delete --
@@ -121,18 +124,21 @@ FROM unnest($1::bigint[], $2::text[]) AS r(seen_at, name) WHERE reporter_group.n
 
 -- name: reporter_upsert --
 INSERT INTO reporter (reporter_group, name, heard_until, last_pass, body)
-SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::text[])
+SELECT unnest($1::text[]), unnest($2::text[]), unnest($3::bigint[]), unnest($4::text[]),
+    unnest($5::text[])
 ON CONFLICT (reporter_group, name) DO UPDATE SET heard_until = excluded.heard_until,
     last_pass = excluded.last_pass, body = excluded.body;
 
 -- name: reporter_passed --
 UPDATE reporter SET last_pass = r.last_pass
-FROM unnest($1::text[], $2::text[], $3::text[]) AS r(last_pass, reporter_group, name)
+FROM (SELECT unnest($1::text[]), unnest($2::text[]), unnest($3::text[]))
+    AS r(last_pass, reporter_group, name)
 WHERE reporter.reporter_group = r.reporter_group AND reporter.name = r.name;
 
 -- name: reporter_heard --
 UPDATE reporter SET heard_until = r.heard_until
-FROM unnest($1::bigint[], $2::text[], $3::text[]) AS r(heard_until, reporter_group, name)
+FROM (SELECT unnest($1::bigint[]), unnest($2::text[]), unnest($3::text[]))
+    AS r(heard_until, reporter_group, name)
 WHERE reporter.reporter_group = r.reporter_group AND reporter.name = r.name;
 
 -- name: reporter_delete --
@@ -141,7 +147,7 @@ WHERE reporter.reporter_group = r.reporter_group AND reporter.name = r.name;
 
 -- name: pin_upsert --
 INSERT INTO reporter_pin (reporter_group, node, member)
-SELECT * FROM unnest($1::text[], $2::text[], $3::text[])
+SELECT unnest($1::text[]), unnest($2::text[]), unnest($3::text[])
 ON CONFLICT (reporter_group, node) DO UPDATE SET member = excluded.member;
 
 -- name: pin_delete --

@@ -1,6 +1,7 @@
 -- Statements of the ledger for PostgreSQL. Sets arrive as JSON arrays, the rows of a write as one
--- array per column. Rows are locked in the order of their keys; statements that lock rows lock the
--- ledger first, see `clock.sql`. Blocks: noun first.
+-- array per column: side by side in a SELECT, they become rows without a copy of all rows, which
+-- `FROM unnest` makes. Rows are locked in the order of their keys; statements that lock rows lock
+-- the ledger first, see `clock.sql`. Blocks: noun first.
 
 -- name: consumers_load --
 SELECT uuid, generation, project_id, user_id, consumer_type, created_at, updated_at, allocations
@@ -100,14 +101,14 @@ WHERE strpos(inventories, '"' || r.old || '":') > 0;
 
 -- name: resource_class_insert --
 INSERT INTO resource_class (name, created_at, updated_at)
-SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[]);
+SELECT unnest($1::text[]), unnest($2::bigint[]), unnest($3::bigint[]);
 
 -- name: resource_class_delete --
 DELETE FROM resource_class USING unnest($1::text[]) AS r(gone) WHERE name = r.gone;
 
 -- name: trait_insert --
 INSERT INTO trait (name, created_at, updated_at)
-SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[]);
+SELECT unnest($1::text[]), unnest($2::bigint[]), unnest($3::bigint[]);
 
 -- name: trait_delete --
 DELETE FROM trait USING unnest($1::text[]) AS r(gone) WHERE name = r.gone;
@@ -127,15 +128,16 @@ FROM unnest($1::text[]) AS r(renamed) WHERE uuid = r.renamed;
 -- name: provider_update --
 UPDATE provider SET name = r.name, generation = r.generation, parent = r.parent, root = r.root,
     created_at = r.created_at, updated_at = r.updated_at, agent = r.agent, withheld = r.withheld
-FROM unnest($1::text[], $2::bigint[], $3::text[], $4::text[], $5::bigint[], $6::bigint[],
-    $7::text[], $8::text[], $9::text[], $10::bigint[])
+FROM (SELECT unnest($1::text[]), unnest($2::bigint[]), unnest($3::text[]), unnest($4::text[]),
+    unnest($5::bigint[]), unnest($6::bigint[]), unnest($7::text[]), unnest($8::text[]),
+    unnest($9::text[]), unnest($10::bigint[]))
     AS r(name, generation, parent, root, created_at, updated_at, agent, withheld, uuid, loaded)
 WHERE provider.uuid = r.uuid AND provider.generation = r.loaded;
 
 -- For a provider that keeps its name and its place in the tree: no index changes.
 -- name: provider_touch --
 UPDATE provider SET generation = r.generation, updated_at = r.updated_at
-FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::bigint[])
+FROM (SELECT unnest($1::bigint[]), unnest($2::bigint[]), unnest($3::text[]), unnest($4::bigint[]))
     AS r(generation, updated_at, uuid, loaded)
 WHERE provider.uuid = r.uuid AND provider.generation = r.loaded;
 
@@ -143,15 +145,17 @@ WHERE provider.uuid = r.uuid AND provider.generation = r.loaded;
 -- name: provider_use --
 UPDATE provider SET generation = r.generation, updated_at = r.updated_at,
     inventories = r.inventories
-FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::bigint[])
+FROM (SELECT unnest($1::bigint[]), unnest($2::bigint[]), unnest($3::text[]), unnest($4::text[]),
+    unnest($5::bigint[]))
     AS r(generation, updated_at, inventories, uuid, loaded)
 WHERE provider.uuid = r.uuid AND provider.generation = r.loaded;
 
 -- name: provider_insert --
 INSERT INTO provider (name, generation, parent, root, created_at, updated_at, agent, withheld,
     inventories, uuid)
-SELECT * FROM unnest($1::text[], $2::bigint[], $3::text[], $4::text[], $5::bigint[], $6::bigint[],
-    $7::text[], $8::text[], $9::text[], $10::text[]);
+SELECT unnest($1::text[]), unnest($2::bigint[]), unnest($3::text[]), unnest($4::text[]),
+    unnest($5::bigint[]), unnest($6::bigint[]), unnest($7::text[]), unnest($8::text[]),
+    unnest($9::text[]), unnest($10::text[]);
 
 -- name: inventories_write --
 UPDATE provider SET inventories = r.inventories
@@ -159,22 +163,24 @@ FROM unnest($1::text[], $2::text[]) AS r(inventories, uuid) WHERE provider.uuid 
 
 -- name: tags_upsert --
 INSERT INTO provider_tags (provider, traits, aggregates, updated_at, reported)
-SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::bigint[], $5::text[])
+SELECT unnest($1::text[]), unnest($2::text[]), unnest($3::text[]), unnest($4::bigint[]),
+    unnest($5::text[])
 ON CONFLICT (provider) DO UPDATE SET traits = excluded.traits, aggregates = excluded.aggregates,
     updated_at = excluded.updated_at, reported = excluded.reported;
 
 -- name: consumer_insert --
 INSERT INTO consumer (generation, project_id, user_id, consumer_type, created_at, updated_at,
     allocations, uuid)
-SELECT * FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::bigint[],
-    $7::text[], $8::text[]);
+SELECT unnest($1::bigint[]), unnest($2::text[]), unnest($3::text[]), unnest($4::text[]),
+    unnest($5::bigint[]), unnest($6::bigint[]), unnest($7::text[]), unnest($8::text[]);
 
 -- name: consumer_update --
 UPDATE consumer SET generation = r.generation, project_id = r.project_id, user_id = r.user_id,
     consumer_type = r.consumer_type, created_at = r.created_at, updated_at = r.updated_at,
     allocations = r.allocations
-FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::bigint[], $6::bigint[],
-    $7::text[], $8::text[], $9::bigint[])
+FROM (SELECT unnest($1::bigint[]), unnest($2::text[]), unnest($3::text[]), unnest($4::text[]),
+    unnest($5::bigint[]), unnest($6::bigint[]), unnest($7::text[]), unnest($8::text[]),
+    unnest($9::bigint[]))
     AS r(generation, project_id, user_id, consumer_type, created_at, updated_at, allocations, uuid,
         loaded)
 WHERE consumer.uuid = r.uuid AND consumer.generation = r.loaded;
@@ -185,7 +191,7 @@ WHERE uuid = r.gone AND generation = r.loaded;
 
 -- name: holder_insert --
 INSERT INTO holder (provider, consumer, since)
-SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[]);
+SELECT unnest($1::text[]), unnest($2::text[]), unnest($3::bigint[]);
 
 -- name: holder_delete --
 DELETE FROM holder USING unnest($1::text[], $2::text[]) AS r(provider, consumer)
