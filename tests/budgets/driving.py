@@ -31,6 +31,9 @@ IDLE_LOOKS = 3
 PATIENCE_SECONDS = 60.0
 CONNECTIONS = 32
 
+COUNTS, DATABASE, LOG = "counts", "budgets.sqlite", "log"
+"""Files of a server."""
+
 BOSKOS_TYPE = "budget"
 BOSKOS_FILE = f"""\
 resources:
@@ -43,8 +46,8 @@ resources:
 class Server:
     """A counted server, and connections to it."""
 
-    def __init__(self, process: "subprocess.Popen[str]", counts: Path, token: Path) -> None:
-        """Wait until it serves; `token`: the file that it writes the administrator's token to."""
+    def __init__(self, process: "subprocess.Popen[str]", folder: Path) -> None:
+        """Wait until it serves; `folder` has its files."""
         assert process.stdout is not None
         self.pid = process.pid
         self._places: dict[bool, str] = {}
@@ -54,8 +57,10 @@ class Server:
             if found := SERVING.search(line):
                 self._places[False] = found[1]
                 break
-        self._token = token.read_text().strip()
-        self._reading = Reading(counts)
+        log = (folder / LOG).read_text()
+        assert False in self._places, f"it does not serve: {log[-2_000:]}"
+        self._token = (folder / f"{DATABASE}.token").read_text().strip()
+        self._reading = Reading(folder / COUNTS)
         self._open: dict[bool, list[socket.socket]] = {False: [], True: []}
 
     def close(self) -> None:
@@ -75,9 +80,12 @@ class Server:
         connections = self._connections(boskos, len(requests))
         self._stop()
         before = self._reading.now()
+        rest: list[tuple[socket.socket, bytes]] = []
         for connection, request in zip(connections, map(self._named, requests), strict=True):
-            assert connection.send(request) == len(request), "the socket's buffer is too small"
+            rest.append((connection, request[connection.send(request) :]))
         os.kill(self.pid, signal.SIGCONT)
+        for connection, unsent in rest:
+            connection.sendall(unsent)  # what did not fit into the buffers
         answers = [_answer(connection) for connection in connections]
         self._idle()
         return answers, self._reading.now() - before
@@ -138,12 +146,11 @@ def serve(folder: Path, *, planted: int = 0, counted: bool = True) -> Iterator[S
     """Start a server with an empty database; see `counted_server.py`."""
     boskos = folder / "boskos.yaml"
     boskos.write_text(BOSKOS_FILE)
-    counts, database = folder / "counts", folder / "budgets.sqlite"
-    arguments = [str(counts), f"sqlite:///{database}", str(boskos), str(planted)]
-    arguments.append(str(int(counted)))
+    arguments = [str(folder / COUNTS), f"sqlite:///{folder / DATABASE}", str(boskos)]
+    arguments += [str(planted), str(int(counted))]
     known = {name: value for name, value in os.environ.items() if not name.startswith("MOORAGE_")}
     with (
-        (folder / "log").open("w") as log,
+        (folder / LOG).open("w") as log,
         subprocess.Popen(
             [sys.executable, "-m", "tests.budgets.counted_server", *arguments],
             stdout=subprocess.PIPE,
@@ -154,7 +161,7 @@ def serve(folder: Path, *, planted: int = 0, counted: bool = True) -> Iterator[S
         ) as process,
     ):
         try:
-            server = Server(process, counts, Path(f"{database}.token"))
+            server = Server(process, folder)
             try:
                 yield server
             finally:
