@@ -7,7 +7,6 @@ it continues, whatever else the machine does meanwhile. It is idle when all its 
 import http.client
 import os
 import re
-import select
 import signal
 import socket
 import subprocess
@@ -21,6 +20,7 @@ from urllib.parse import urlsplit
 
 from bench.wire import Answer
 from tests.budgets.counting import Count, Reading
+from tests.support.guard import Guard
 
 ROOT = Path(__file__).resolve().parents[2]
 SERVING = re.compile(r"moorage: serving http://(\S+) ")
@@ -91,19 +91,13 @@ class Server:
         return answers, self._reading.now() - before
 
     def _connections(self, boskos: bool, number: int) -> list[socket.socket]:
-        """Return open connections; the server closes those that are not used for seconds."""
-        kept = []
-        for connection in self._open[boskos]:
-            if _ended(connection):
-                connection.close()
-            else:
-                kept.append(connection)
+        """Return connections that stay open: the timers that would close them rest."""
         where = urlsplit(f"http://{self._places[boskos]}")
-        while len(kept) < number:
+        opened = self._open[boskos]
+        while len(opened) < number:
             assert where.hostname and where.port
-            kept.append(socket.create_connection((where.hostname, where.port), PATIENCE_SECONDS))
-        self._open[boskos] = kept
-        return kept[:number]
+            opened.append(socket.create_connection((where.hostname, where.port), PATIENCE_SECONDS))
+        return opened[:number]
 
     def _named(self, request: bytes) -> bytes:
         return request.replace(b"X-Auth-Token: admin", f"X-Auth-Token: {self._token}".encode(), 1)
@@ -128,11 +122,6 @@ class Server:
                 yield (task / "stat").read_text().rpartition(")")[2].split()[0]
             except OSError:  # the thread has just ended
                 yield "X"
-
-
-def _ended(connection: socket.socket) -> bool:
-    """Return whether the server has closed a connection on which nothing is expected."""
-    return bool(select.select([connection], [], [], 0)[0])
 
 
 def _answer(connection: socket.socket) -> Answer:
@@ -160,6 +149,7 @@ def serve(folder: Path, *, planted: int = 0, counted: bool = True) -> Iterator[S
             env={**known, "PYTHONHASHSEED": "0"},
         ) as process,
     ):
+        guard = Guard(process.pid, "KILL")
         try:
             server = Server(process, folder)
             try:
@@ -167,4 +157,5 @@ def serve(folder: Path, *, planted: int = 0, counted: bool = True) -> Iterator[S
             finally:
                 server.close()
         finally:
+            guard.close()
             process.kill()  # the timers that would let it end rest
