@@ -354,8 +354,8 @@ def _connections(wanted: int, doors: int) -> int:
     permitted = (allowed - FILES_RESERVED) // doors
     if permitted < wanted:
         log.warning(
-            "only %d connections per address, although connections_max is %d: the open-files limit"
-            " is %d, raise it to %d (LimitNOFILE of a systemd unit, or ulimit -n)",
+            "only %d connections per address, although connections_max is %d: the limit of open"
+            " files is %d, raise it to %d (LimitNOFILE of a systemd unit, or ulimit -n)",
             *(permitted, wanted, hard, needed),
         )
     return max(permitted, 1)

@@ -8,7 +8,7 @@ resource that they contribute. Within a suffixed group that is the order of the 
 unsuffixed one it is the order of the classes' numbers if any provider is in a tree or shares.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from heapq import merge
 from itertools import chain, islice
 from operator import attrgetter
@@ -84,17 +84,17 @@ class Candidates:
             requests_writer(catalog, query, version),
             b'],"provider_summaries":{',
         )
-        fragments: Iterator[_Fragment]
-        if version < TREES_SINCE:
+        wanted: set[str] = set()
+        if version < ALL_CLASSES_SINCE:
             wanted = {name for group in query.groups for name in group.resources}
-            summary = _SummaryWriter(catalog, version, wanted).text
-            fragments = (
-                _Fragment(0, tree_key(catalog, record), summary(record))
-                for record in found.summaries
-            )
-        else:
-            fragments = self._remembered(catalog, found.summaries, version)
-        texts = yield from _in_order(fragments)
+        summary = _SummaryWriter(catalog, version, wanted).text
+
+        def show(records: Iterable[ProviderRecord]) -> list[_Fragment]:
+            if version >= TREES_SINCE:
+                return self._remembered(catalog, records, summary)
+            return [_Fragment(0, tree_key(catalog, record), summary(record)) for record in records]
+
+        texts = yield from _in_order(found.summaries, show)
         summaries = pieces_of(b"", texts, b",".join, b"}}")
         # Summaries are cached and shared from 1.29 on; before that they belong to this answer.
         size = len(texts) * REFERENCE_BYTES
@@ -105,26 +105,34 @@ class Candidates:
         return (yield from request.written(chain(requests, summaries), size))
 
     def _remembered(
-        self, catalog: Catalog, records: Iterable[ProviderRecord], version: int
-    ) -> Iterator[_Fragment]:
-        """Yield the summaries of providers, encoding those that have changed."""
+        self,
+        catalog: Catalog,
+        records: Iterable[ProviderRecord],
+        summary: Callable[[ProviderRecord], bytes],
+    ) -> list[_Fragment]:
+        """Return the summaries of providers, encoding those that have changed."""
         if catalog is not self._catalog or len(self._fragments) > FRAGMENTS_MAX:
             # A new dict, because an answer from another catalog may still be filling the old one.
             self._catalog, self._fragments = catalog, {}
-        known, summary = self._fragments, _SummaryWriter(catalog, version, set()).text
+        known, found = self._fragments, []
         for record in records:
             uuid = record.provider.uuid
             kept = known.get(uuid)
             if kept is None or kept.version != record.version:
                 kept = _Fragment(record.version, tree_key(catalog, record), summary(record))
                 known[uuid] = kept
-            yield kept
+            found.append(kept)
+        return found
 
 
-def _in_order(fragments: Iterator[_Fragment]) -> Steps[list[bytes]]:
-    """Return the texts ordered by tree; sorted in parts, which are then merged."""
+def _in_order(
+    records: Iterable[ProviderRecord],
+    show: Callable[[Iterable[ProviderRecord]], list[_Fragment]],
+) -> Steps[list[bytes]]:
+    """Return what `show` makes of providers, ordered by tree; sorted in parts, which are merged."""
     parts: list[list[_Fragment]] = []
-    while part := list(islice(fragments, SORTED_ITEMS)):
+    rest = iter(records)
+    while part := show(islice(rest, SORTED_ITEMS)):
         part.sort(key=_PLACE)
         parts.append(part)
         yield
@@ -192,6 +200,9 @@ class _SummaryWriter:
 BY_PROVIDER_SINCE = 12
 MAPPINGS_SINCE = 34
 
+ANY_PROVIDER = ProviderId("\0")
+"""Stands for a provider in a text; no text has this character."""
+
 SUMS_MAX = 1_024
 """Encoded sums that are kept: a long answer exists for as long as its client reads it."""
 
@@ -201,14 +212,17 @@ def requests_writer(
 ) -> Callable[[Sequence[Pick]], bytes]:
     """Return a function that encodes some members of `allocation_requests` at a time."""
     layout = _Layout(catalog, query)
+    entry = layout.entry
+    if version < MAPPINGS_SINCE:
+        entry = layout.entry_by_provider if version >= BY_PROVIDER_SINCE else layout.entry_listed
+    # Most candidates have one provider: their texts differ only in its UUID.
+    around = entry((ANY_PROVIDER,) * layout.terms).split(ANY_PROVIDER)
 
     def write(picks: Sequence[Pick]) -> bytes:
-        if version >= MAPPINGS_SINCE:
-            texts = list(map(layout.mapped, picks))
-        elif version >= BY_PROVIDER_SINCE:
-            texts = [f'{{"allocations":{{{layout.members(each)}}}}}' for each in picks]
-        else:
-            texts = [f'{{"allocations":[{layout.listed(each)}]}}' for each in picks]
+        texts = [
+            each[0].join(around) if each.count(each[0]) == len(each) else entry(each)
+            for each in picks
+        ]
         return ",".join(texts).encode()
 
     return write
@@ -242,27 +256,32 @@ class _Layout:
                     self._give(at + names.index(name), {name: group.resources[name]})
             self._groups.append((group.suffix, at, at + size))
             at += size
-        self._whole = self._sum((1 << len(self._wanted)) - 1)
-        opened = [f'"{suffix}":["' for suffix, _, _ in self._groups]
-        first = f'":{{"resources":{self._whole}}}}},"mappings":{{{opened[0]}'
-        rest = [f'"],{each}' for each in opened[1:]]
-        self._around = ['{"allocations":{"', first, *rest, '"]}}']
-        """The text around the UUIDs of a candidate that one provider serves alone."""
+        self.terms = at
+        """The providers of each candidate, one per term."""
 
     def _give(self, term: int, resources: dict[str, int]) -> None:
         self._giving.append((term, 1 << len(self._wanted)))
         self._wanted.append(resources)
 
-    def mapped(self, pick: Pick) -> str:
-        """Return a candidate with its mappings."""
-        if pick.count(pick[0]) == len(pick):
-            return pick[0].join(self._around)
-        return f'{{"allocations":{{{self.members(pick)}}},"mappings":{{{self.mappings(pick)}}}}}'
+    def entry(self, pick: Pick) -> str:
+        """Return a candidate."""
+        return f'{{"allocations":{{{self._members(pick)}}},"mappings":{{{self._mappings(pick)}}}}}'
 
-    def members(self, pick: Pick) -> str:
-        """Return the members of `allocations`."""
-        if pick.count(pick[0]) == len(pick):
-            return f'"{pick[0]}":{{"resources":{self._whole}}}'
+    def entry_by_provider(self, pick: Pick) -> str:
+        """Return a candidate before 1.34."""
+        return f'{{"allocations":{{{self._members(pick)}}}}}'
+
+    def entry_listed(self, pick: Pick) -> str:
+        """Return a candidate before 1.12."""
+        listed = ",".join(
+            [
+                f'{{"resource_provider":{{"uuid":"{provider}"}},"resources":{self._sum(bits)}}}'
+                for provider, bits in self._given(pick).items()
+            ]
+        )
+        return f'{{"allocations":[{listed}]}}'
+
+    def _members(self, pick: Pick) -> str:
         return ",".join(
             [
                 f'"{provider}":{{"resources":{self._sum(bits)}}}'
@@ -270,17 +289,7 @@ class _Layout:
             ]
         )
 
-    def listed(self, pick: Pick) -> str:
-        """Return the items of `allocations` before 1.12."""
-        return ",".join(
-            [
-                f'{{"resource_provider":{{"uuid":"{provider}"}},"resources":{self._sum(bits)}}}'
-                for provider, bits in self._given(pick).items()
-            ]
-        )
-
-    def mappings(self, pick: Pick) -> str:
-        """Return the members of `mappings`."""
+    def _mappings(self, pick: Pick) -> str:
         return ",".join(
             [
                 f'"{suffix}":["{pick[at]}"]'
