@@ -78,7 +78,7 @@ def test_concurrent_starts_migrate_once(url: str) -> None:
 @pytest.mark.parametrize(
     ("statement", "words"),
     [
-        ("DROP TABLE migration", "is a database of something else"),
+        ("DROP TABLE migration", "is the database of another program"),
         ("UPDATE migration SET checksum = 'x' WHERE number = 1", "another text of migration 1"),
         ("UPDATE migration SET name = 'clock' WHERE number = 1", "before the first release"),
         ("INSERT INTO migration VALUES (99, 'later', 'x')", "which this release does not know"),
@@ -361,27 +361,51 @@ def test_reads_cannot_write(url: str) -> None:
     asyncio.run(scenario())
 
 
-def test_own_commits_do_not_wake_the_listener(url: str) -> None:
-    """A process waits for those of others: it has handed over its own without reading them."""
-    migrate(url)
+async def committed(engine: Any, statement: Query) -> None:
+    """Commit a statement."""
 
     def plan() -> Any:
-        yield [Query("clock_raise", (0,))]
+        yield [statement]
 
-    async def raised(engine: Any) -> None:
-        async with engine.transaction() as transaction:
-            await transaction.run(plan())
-            await transaction.commit()
+    async with engine.transaction() as transaction:
+        await transaction.run(plan())
+        await transaction.commit()
+
+
+def test_a_commit_without_a_revision_wakes_nobody(url: str) -> None:
+    """There are no change rows to read: renewals and signs of life."""
+    migrate(url)
 
     async def scenario() -> None:
         own, other = open_engine(url), open_engine(url)
         await own.woken(0.0)
         heard = asyncio.create_task(own.woken(60.0))
         for _ in range(3):
-            await raised(own)
+            await committed(other, Query("arrivals_load"))
         await own.read(changelog.clock_load())
         assert not heard.done()
-        await raised(other)
+        await committed(other, Query("epoch_raise", (0,)))
+        async with asyncio.timeout(20):
+            await heard
+        await own.close()
+        await other.close()
+
+    asyncio.run(scenario())
+
+
+def test_own_commits_do_not_wake_the_listener(url: str) -> None:
+    """A process waits for those of others: it has handed over its own without reading them."""
+    migrate(url)
+
+    async def scenario() -> None:
+        own, other = open_engine(url), open_engine(url)
+        await own.woken(0.0)
+        heard = asyncio.create_task(own.woken(60.0))
+        for _ in range(3):
+            await committed(own, Query("clock_raise", (0,)))
+        await own.read(changelog.clock_load())
+        assert not heard.done()
+        await committed(other, Query("clock_raise", (0,)))
         async with asyncio.timeout(20):
             await heard
         await own.close()

@@ -20,7 +20,7 @@ from moorage.store.postgres.connection import NOT_WHOLE, Link, Prepared
 from moorage.store.postgres.known import KnownHistory
 
 CHANNEL = "moorage_revision"
-"""The channel on which every commit is notified."""
+"""The channel on which every new revision is notified."""
 
 ASK_SECONDS_MAX = 30.0
 """How long to ask whether a transaction was committed before its callers get an error."""
@@ -31,12 +31,13 @@ RECEIPT_SECONDS = 45 * 60
 """How long a missing receipt proves that there was none. Receipts are deleted after an hour, and a
 machine that was suspended during a COMMIT may ask later than that."""
 
+_RECEIPT = """
+INSERT INTO batch (id, revision, kept)
+SELECT $1::uuid, revision, true FROM clock_now RETURNING revision
+"""
 # The notification carries the revision for debugging only.
-_RECEIPT = f"""
-WITH receipt AS (
-    INSERT INTO batch (id, revision, kept)
-    SELECT $1::uuid, revision, true FROM clock_now RETURNING revision
-)
+_RECEIPT_NOTIFIED = f"""
+WITH receipt AS ({_RECEIPT})
 SELECT pg_notify('{CHANNEL}', revision::text) FROM receipt
 """
 # Waits for an open transaction that has inserted this id.
@@ -91,9 +92,12 @@ class Receipt:
         self.id = str(uuid4())
         self._since = since
 
-    def statements(self) -> list[Prepared]:
-        """Return the statements that the transaction runs just before its COMMIT."""
-        return [(_RECEIPT, (self.id,))]
+    def statements(self, *, revised: bool = True) -> list[Prepared]:
+        """Return the statements that the transaction runs just before its COMMIT.
+
+        `revised`: whether it has taken a revision, of which the other processes are notified.
+        """
+        return [(_RECEIPT_NOTIFIED if revised else _RECEIPT, (self.id,))]
 
     async def ask(self, connect: Callable[[], Awaitable[Link]]) -> None:
         """Return if the transaction was committed.

@@ -354,7 +354,8 @@ class PostgresTransaction:
         receipt, link = Receipt(self.now), self._link
         link.committing = True
         try:
-            await link.run("commit", [*receipt.statements(), _COMMIT])
+            revised = self._taken is not None
+            await link.run("commit", [*receipt.statements(revised=revised), _COMMIT])
         except Lost:
             await receipt.ask(self._engine.open_writer)
         except StoreError:  # the server has refused it
