@@ -1,5 +1,6 @@
 """The goals of speed: what stands in `bench/baselines.toml`, beside what was measured."""
 
+import time
 import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -83,5 +84,6 @@ def write(table: str, about: str, folder: Path) -> None:
 
 
 def _text(table: str, about: str) -> Iterator[str]:
-    yield f"Measured in turns: {about}.\n\n"
+    at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    yield f"Measured in turns until {at}: {about} at the start.\n\n"
     yield table

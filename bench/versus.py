@@ -265,7 +265,8 @@ def main() -> int:
             versions.append(baselines.version(word, postgres=asked.engine == "postgresql"))
         except NoVersion as reason:
             missing.append(f"{word} is left out: {reason}")
-    about = f"{'; '.join(map(str, versions))}; load average {os.getloadavg()[0]:.2f}"
+    load = f"load average {os.getloadavg()[0]:.2f} on {os.cpu_count()} processors"
+    about = f"{'; '.join(map(str, versions))}; {load}"
     print(about, *missing, sep="\n", flush=True)
     if len(versions) == 1:
         return 1

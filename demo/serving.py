@@ -75,7 +75,7 @@ def served(folder: Path, database: str, listen: str, stop: Stop) -> Iterator[str
     command += ["--database", database, "--no-access-log", "--log-level", "error"]
     log = folder / "serve.log"
     # A session of its own: Ctrl-C reaches this process, which then stops the server. Its log would
-    # hide the address: the audit trail of the fleet has hundreds of lines.
+    # hide the address: the audit log of the fleet has hundreds of lines.
     with (
         log.open("w") as errors,
         subprocess.Popen(

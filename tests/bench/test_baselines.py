@@ -53,7 +53,7 @@ def built(version: baselines.Version) -> list[str]:
 def test_a_commit_is_built_once_in_its_own_environment(
     history: History, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its files are those of the commit; what the caller's make was told does not reach it."""
+    """Its files are those of the commit; options of the caller's make do not reach it."""
     monkeypatch.setenv("ARGS", "--quick")
     monkeypatch.setenv("MAKEFLAGS", "n")
     old = history.version("HEAD~1")

@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from tests.budgets import budget
+from tests.budgets import budget, instructions
 from tests.budgets.counting import KINDS
 from tests.budgets.figures import Figure, measure
 from tests.support.suites import print_line
@@ -25,6 +25,16 @@ def table(figures: Iterable[Figure]) -> Iterator[str]:
     for figure in figures:
         numbers = "".join(f"{figure.numbers[kind]:>12.6g}" for kind in KINDS)
         yield f"{figure.operation:<24}{figure.way:<8}{numbers}"
+
+
+def instructions_told() -> Iterator[str]:
+    """Return lines about the processor instructions of operations."""
+    if not instructions.countable():
+        yield "instructions are not counted: `perf stat` is missing, or this machine has no counter"
+        return
+    with tempfile.TemporaryDirectory(prefix="moorage-instructions-") as folder:
+        for one in instructions.measure(Path(folder)):
+            yield f"{one.operation:<24}{one.way:<8}{one.number:>14,.0f} instructions"
 
 
 def judgement(figures: list[Figure], budgets: budget.Budgets) -> tuple[list[str], int]:
@@ -51,6 +61,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="moorage-budgets-") as folder:
         figures = measure(Path(folder))
     print_line("\n".join(table(figures)))
+    print_line("\n".join(instructions_told()))
     if asked.write or asked.up:
         budget.write(figures, raised=asked.up)
     budgets = budget.read()

@@ -1,10 +1,10 @@
 """A server whose calls, resumed coroutines, hops between threads and SQL statements are counted.
 
-    python -m tests.budgets.counted_server COUNTS DATABASE BOSKOS_CONFIG PLANTED
+    python -m tests.budgets.counted_server COUNTS DATABASE BOSKOS_CONFIG PLANTED COUNTED
 
 works like `moorage serve` with its defaults, and with the address for clients of Boskos; it writes
 its counts to COUNTS (see `counting.py`). PLANTED calls are added to each submitted change: a
-control that the counts must show.
+control that the counts must show. With 0 for COUNTED, it counts nothing, but is otherwise the same.
 """
 
 import asyncio
@@ -102,10 +102,11 @@ def plant(calls: int) -> None:
     Transactor.submit = submit_slowly  # type: ignore[method-assign]  # the control
 
 
-def main(counts_file: str, database: str, boskos: str, planted: str) -> int:
+def main(counts_file: str, database: str, boskos: str, planted: str, counted: str) -> int:
     """Serve until a signal arrives."""
     counts = Counts(Path(counts_file))
-    count_statements(counts)
+    if int(counted):
+        count_statements(counts)
     rest()
     if int(planted):
         plant(int(planted))
@@ -118,7 +119,8 @@ def main(counts_file: str, database: str, boskos: str, planted: str) -> int:
     make_loop = counted_loop(counts)
 
     def loop() -> asyncio.AbstractEventLoop:
-        counts.begin(LOG_THREAD)
+        if int(counted):
+            counts.begin(LOG_THREAD)
         made: asyncio.AbstractEventLoop = make_loop()
         return made
 

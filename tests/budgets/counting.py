@@ -65,7 +65,7 @@ class Counts:
     def profile(self, frame: FrameType, event: str, argument: Any) -> None:
         """Count the call or the resumption of a function; for `sys.setprofile`.
 
-        A job that is put into the queue of a thread is a hop, whoever does it.
+        A job that is put into the queue of a thread is a hop, by an executor or otherwise.
         """
         if event != "call":
             if event == "c_call" and argument.__qualname__ == HANDED:

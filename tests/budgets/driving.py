@@ -7,7 +7,6 @@ it continues, whatever else the machine does meanwhile. It is idle when all its 
 import http.client
 import os
 import re
-import select
 import signal
 import socket
 import subprocess
@@ -21,6 +20,7 @@ from urllib.parse import urlsplit
 
 from bench.wire import Answer
 from tests.budgets.counting import Count, Reading
+from tests.support.guard import Guard
 
 ROOT = Path(__file__).resolve().parents[2]
 SERVING = re.compile(r"moorage: serving http://(\S+) ")
@@ -30,6 +30,9 @@ IDLE_LOOKS = 3
 
 PATIENCE_SECONDS = 60.0
 CONNECTIONS = 32
+
+COUNTS, DATABASE, LOG = "counts", "budgets.sqlite", "log"
+"""Files of a server."""
 
 BOSKOS_TYPE = "budget"
 BOSKOS_FILE = f"""\
@@ -43,10 +46,10 @@ resources:
 class Server:
     """A counted server, and connections to it."""
 
-    def __init__(self, process: "subprocess.Popen[str]", counts: Path, token: Path) -> None:
-        """Wait until it serves; `token`: the file that it writes the administrator's token to."""
+    def __init__(self, process: "subprocess.Popen[str]", folder: Path) -> None:
+        """Wait until it serves; `folder` has its files."""
         assert process.stdout is not None
-        self._process = process
+        self.pid = process.pid
         self._places: dict[bool, str] = {}
         for line in process.stdout:
             if found := BOSKOS.search(line):
@@ -54,8 +57,10 @@ class Server:
             if found := SERVING.search(line):
                 self._places[False] = found[1]
                 break
-        self._token = token.read_text().strip()
-        self._reading = Reading(counts)
+        log = (folder / LOG).read_text()
+        assert False in self._places, f"it does not serve: {log[-2_000:]}"
+        self._token = (folder / f"{DATABASE}.token").read_text().strip()
+        self._reading = Reading(folder / COUNTS)
         self._open: dict[bool, list[socket.socket]] = {False: [], True: []}
 
     def close(self) -> None:
@@ -75,27 +80,24 @@ class Server:
         connections = self._connections(boskos, len(requests))
         self._stop()
         before = self._reading.now()
+        rest: list[tuple[socket.socket, bytes]] = []
         for connection, request in zip(connections, map(self._named, requests), strict=True):
-            assert connection.send(request) == len(request), "the socket's buffer is too small"
-        os.kill(self._process.pid, signal.SIGCONT)
+            rest.append((connection, request[connection.send(request) :]))
+        os.kill(self.pid, signal.SIGCONT)
+        for connection, unsent in rest:
+            connection.sendall(unsent)  # what did not fit into the buffers
         answers = [_answer(connection) for connection in connections]
         self._idle()
         return answers, self._reading.now() - before
 
     def _connections(self, boskos: bool, number: int) -> list[socket.socket]:
-        """Return open connections; the server closes those that are not used for seconds."""
-        kept = []
-        for connection in self._open[boskos]:
-            if _ended(connection):
-                connection.close()
-            else:
-                kept.append(connection)
+        """Return connections that stay open: the timers that would close them rest."""
         where = urlsplit(f"http://{self._places[boskos]}")
-        while len(kept) < number:
+        opened = self._open[boskos]
+        while len(opened) < number:
             assert where.hostname and where.port
-            kept.append(socket.create_connection((where.hostname, where.port), PATIENCE_SECONDS))
-        self._open[boskos] = kept
-        return kept[:number]
+            opened.append(socket.create_connection((where.hostname, where.port), PATIENCE_SECONDS))
+        return opened[:number]
 
     def _named(self, request: bytes) -> bytes:
         return request.replace(b"X-Auth-Token: admin", f"X-Auth-Token: {self._token}".encode(), 1)
@@ -103,8 +105,8 @@ class Server:
     def _stop(self) -> None:
         """Stop it while it is idle, and return when it has stopped."""
         self._idle()
-        os.kill(self._process.pid, signal.SIGSTOP)
-        os.waitid(os.P_PID, self._process.pid, os.WSTOPPED)
+        os.kill(self.pid, signal.SIGSTOP)
+        os.waitid(os.P_PID, self.pid, os.WSTOPPED)
 
     def _idle(self) -> None:
         """Return when all threads have slept at several looks in a row."""
@@ -115,16 +117,11 @@ class Server:
             looks = looks + 1 if set(self._states()) <= {"S"} else 0
 
     def _states(self) -> Iterator[str]:
-        for task in Path(f"/proc/{self._process.pid}/task").iterdir():
+        for task in Path(f"/proc/{self.pid}/task").iterdir():
             try:
                 yield (task / "stat").read_text().rpartition(")")[2].split()[0]
             except OSError:  # the thread has just ended
                 yield "X"
-
-
-def _ended(connection: socket.socket) -> bool:
-    """Return whether the server has closed a connection on which nothing is expected."""
-    return bool(select.select([connection], [], [], 0)[0])
 
 
 def _answer(connection: socket.socket) -> Answer:
@@ -134,15 +131,15 @@ def _answer(connection: socket.socket) -> Answer:
 
 
 @contextmanager
-def serve(folder: Path, planted: int = 0) -> Iterator[Server]:
-    """Start a counted server with an empty database; `planted`: see `counted_server.py`."""
+def serve(folder: Path, *, planted: int = 0, counted: bool = True) -> Iterator[Server]:
+    """Start a server with an empty database; see `counted_server.py`."""
     boskos = folder / "boskos.yaml"
     boskos.write_text(BOSKOS_FILE)
-    counts, database = folder / "counts", folder / "budgets.sqlite"
-    arguments = [str(counts), f"sqlite:///{database}", str(boskos), str(planted)]
+    arguments = [str(folder / COUNTS), f"sqlite:///{folder / DATABASE}", str(boskos)]
+    arguments += [str(planted), str(int(counted))]
     known = {name: value for name, value in os.environ.items() if not name.startswith("MOORAGE_")}
     with (
-        (folder / "log").open("w") as log,
+        (folder / LOG).open("w") as log,
         subprocess.Popen(
             [sys.executable, "-m", "tests.budgets.counted_server", *arguments],
             stdout=subprocess.PIPE,
@@ -152,11 +149,13 @@ def serve(folder: Path, planted: int = 0) -> Iterator[Server]:
             env={**known, "PYTHONHASHSEED": "0"},
         ) as process,
     ):
+        guard = Guard(process.pid, "KILL")
         try:
-            server = Server(process, counts, Path(f"{database}.token"))
+            server = Server(process, folder)
             try:
                 yield server
             finally:
                 server.close()
         finally:
+            guard.close()
             process.kill()  # the timers that would let it end rest

@@ -1,7 +1,8 @@
 """Measures each operation, alone and in a batch of requests that arrive at once."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from itertools import count, islice
 from pathlib import Path
@@ -52,22 +53,44 @@ def measure(folder: Path, *, planted: int = 0, only: str = "") -> list[Figure]:
     """
     found: list[Figure] = []
     numbers = count(1)
-    with serve(folder, planted) as server:
-        for chain in chains(server):
-            if only and only not in {step.name for step in chain}:
-                continue
-            for way, together in WAYS.items():
-                costly = any(step.costly for step in chain)
-                kept = (COSTLY_ROUNDS if costly else ROUNDS)[way]
-                rounds = [
-                    _round(server, chain, list(islice(numbers, together)))
-                    for _ in range(kept if costly else WARM_UP[way] + kept)
-                ]
-                found += _figures(rounds[-kept:], way)
+    with serve(folder, planted=planted) as server:
+        for chain in chains(server, only):
+            for way in WAYS:
+                found += _figures(rounds(server, chain, way, numbers), way)
     return found
 
 
-def _round(server: Server, chain: Chain, numbers: list[int]) -> Round:
+def rounds(
+    server: Server,
+    chain: Chain,
+    way: str,
+    numbers: Iterator[int],
+    around: Mapping[str, Callable[[], AbstractContextManager[None]]] | None = None,
+) -> list[Round]:
+    """Carry out a chain several times after a warm-up; return what counts.
+
+    Args:
+        server: the server.
+        chain: the chain.
+        way: one of the ways.
+        numbers: of operations; each gets the next one.
+        around: contexts to enter for the steps of some operations, after the warm-up.
+    """
+    costly = any(step.costly for step in chain)
+    warm_up = 0 if costly else WARM_UP[way]
+    found = []
+    for number in range(warm_up + (COSTLY_ROUNDS if costly else ROUNDS)[way]):
+        contexts = (around or {}) if number >= warm_up else {}
+        found.append(_round(server, chain, list(islice(numbers, WAYS[way])), contexts))
+    return found[warm_up:]
+
+
+def _round(
+    server: Server,
+    chain: Chain,
+    numbers: list[int],
+    around: Mapping[str, Callable[[], AbstractContextManager[None]]],
+) -> Round:
     """Carry out a chain once for each of these numbers, each step for all of them at once."""
     found: Round = {}
     answers: list[Answer | None] = [None] * len(numbers)
@@ -76,7 +99,8 @@ def _round(server: Server, chain: Chain, numbers: list[int]) -> Round:
             step.make(number, place, answer)
             for place, (number, answer) in enumerate(zip(numbers, answers, strict=True))
         ]
-        answered, counted = server.ask(requests, boskos=step.boskos)
+        with around.get(step.name, nullcontext)():
+            answered, counted = server.ask(requests, boskos=step.boskos)
         wrong = [one for one in answered if one.status != step.status]
         assert not wrong, (step.name, wrong[0])
         found.setdefault(step.name, Counter()).update(counted)
@@ -84,12 +108,12 @@ def _round(server: Server, chain: Chain, numbers: list[int]) -> Round:
     return found
 
 
-def _figures(rounds: list[Round], way: str) -> Iterator[Figure]:
+def _figures(counted: list[Round], way: str) -> Iterator[Figure]:
     """Return a figure for each operation of these rounds."""
-    for operation in rounds[0]:
+    for operation in counted[0]:
         numbers, most = {}, {}
         for kind in KINDS:
-            each = [_of_kind(one[operation], kind) for one in rounds]
+            each = [_of_kind(one[operation], kind) for one in counted]
             least = min(each, key=Counter.total)
             numbers[kind] = least.total() / WAYS[way]
             most[kind] = [(name, number / WAYS[way]) for name, number in least.most_common(TOP)]

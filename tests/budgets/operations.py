@@ -46,13 +46,13 @@ Chain = Sequence[Step]
 """Steps that follow each other; those of one name are one operation."""
 
 
-def chains(server: Server) -> list[Chain]:
-    """Prepare a server; return all operations."""
+def chains(server: Server, only: str = "") -> list[Chain]:
+    """Prepare a server; return all operations, or the chain with the one of a name."""
     _prepare(server)
     report = cache(partial(_reported, server))
     question = next(questions.flat_questions(10))
     beats = list(islice(agents.beats(CONNECTIONS), CONNECTIONS))
-    return [
+    everything: list[Chain] = [
         [
             Step("claim", 204, lambda number, *_: _claim(number)),
             Step("release", 204, lambda number, *_: _release(number)),
@@ -66,6 +66,7 @@ def chains(server: Server) -> list[Chain]:
         [Step("report of 1,000 nodes", 200, lambda *_: report(), costly=True)],
         [Step("Boskos poll", 404, lambda *_: _poll(), boskos=True)],
     ]
+    return [one for one in everything if not only or only in {step.name for step in one}]
 
 
 def _prepare(server: Server) -> None:

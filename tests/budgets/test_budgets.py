@@ -5,13 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.budgets import budget
+from tests.budgets import budget, instructions
 from tests.budgets.__main__ import judgement, table
 from tests.budgets.counting import CALL, HANDED, HOP, RESUME, STATEMENT
 from tests.budgets.figures import WAYS, Figure, measure
 
 PLANTED = 20
 """Calls; a claim alone makes some hundreds."""
+
+SOFTWARE = "task-clock"
 
 SHAKE = 0.005
 """How much two runs may differ."""
@@ -55,6 +57,17 @@ def test_all_kinds_are_counted(claims: list[Figure]) -> None:
     assert claim.numbers[CALL] > claim.numbers[RESUME] > claim.numbers[STATEMENT] > 1
     assert dict(claim.most[HOP]) == {HANDED: 1, "to the loop": 1}
     assert "COMMIT" in dict(claim.most[STATEMENT])
+
+
+@pytest.mark.skipif(not instructions.countable(SOFTWARE), reason="perf is missing")
+def test_perf_counts_what_each_operation_does(tmp_path: Path) -> None:
+    """An event that every machine can count stands for the instructions of the processor."""
+    found = list(instructions.measure(tmp_path, only="claim", event=SOFTWARE))
+    assert [(one.operation, one.way) for one in found] == [
+        (operation, way) for way in WAYS for operation in ("claim", "release")
+    ]
+    assert all(one.number > 0 for one in found)
+    assert not instructions.countable("nothing:u")
 
 
 def figure(calls: float, statements: float = 4.0) -> Figure:

@@ -30,7 +30,7 @@ MISTAKES = [
     ("agent drain 00000000", 7, "there is no agent whose id begins with"),
     ("token revoke a/b", 7, "'a/b' is not a valid id"),
     ("pool show nope", 7, "There is no pool 'nope'."),
-    ("pool show p:pause", 1, "a name or an id in it is not valid"),
+    ("pool show p:pause", 1, "a name or an id in the address is not valid"),
     ("pool create q", 2, "a pool needs a limit: set one, for example --limit 50"),
     ("pool create q --limit -1", 2, "'--limit': -1 is not at least 0; see 'moorage pool create"),
     ("pool create q --limit x", 2, "'x' is not a valid integer; see"),

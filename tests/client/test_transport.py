@@ -74,7 +74,7 @@ def test_an_answer() -> None:
         (
             b'{"code": "unrouted", "detail": "There is no route at this address."}',
             "unrouted",
-            "has nothing at /x: a name or an id in it is not valid",
+            "has nothing at /x: a name or an id in the address is not valid",
         ),
         (
             b'{"code": "gone", "detail": "It is gone.", "request_id": "req-1"}',

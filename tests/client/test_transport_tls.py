@@ -88,7 +88,9 @@ def test_failures_are_said_in_words() -> None:
         with pytest.raises(UnreachableError) as refused:
             Transport(f"https://127.0.0.1:{plain.getsockname()[1]}", "secret").request("GET", "/x")
         thread.join()
-    assert str(refused.value).endswith("the TLS handshake fails; does it speak HTTPS there?")
+    assert str(refused.value).endswith(
+        "the TLS handshake failed: is this the address of an HTTPS server?"
+    )
 
 
 def answer_plainly(listener: socket.socket) -> None:

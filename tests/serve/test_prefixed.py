@@ -297,7 +297,7 @@ def test_a_header_of_anybody_else_changes_nothing(plain: Proxied) -> None:
 @pytest.mark.parametrize("prefix", ["/ui", "/resource_providers/x"])
 def test_a_prefix_of_our_own_paths_is_refused(tmp_path: Path, prefix: str) -> None:
     """It could not be distinguished from a path without the prefix."""
-    with pytest.raises(NotStarted, match=f"path_prefix: {prefix} begins as paths of Moorage"):
+    with pytest.raises(NotStarted, match=f"path_prefix: {prefix} begins like a path of Moorage"):
         serve(tmp_path / "moorage.sqlite", "--path-prefix", prefix)
 
 

@@ -216,6 +216,7 @@ def test_old_change_rows_are_deleted(tmp_path: Path) -> None:
                 service.transactor,
                 one.clock,
                 service.admission,
+                service.chores.stock,
                 Retention(changes_min=3),
             )
             assert await chores.compact() == 0, "no row was old"
@@ -238,7 +239,8 @@ def test_old_audit_rows_are_deleted(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with running(tmp_path / "ledger") as one:
             service = one.service
-            parts = (one.engine, service.transactor, one.clock, service.admission)
+            stock = service.chores.stock
+            parts = (one.engine, service.transactor, one.clock, service.admission, stock)
             chores = Chores(*parts, Retention(audit_days=2))
             for n in range(FORGET_MAX + 5):
                 await service.audit.record(TESTER, "act", str(n))
@@ -265,7 +267,8 @@ def test_a_clock_that_jumps_erases_no_audit_rows(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with running(tmp_path / "ledger") as one:
             service = one.service
-            parts = (one.engine, service.transactor, one.clock, service.admission)
+            stock = service.chores.stock
+            parts = (one.engine, service.transactor, one.clock, service.admission, stock)
             chores = Chores(*parts, Retention(audit_days=400))
             await service.audit.record(TESTER, "act", "old")
             one.clock.jump = 401 * DAY

@@ -106,7 +106,7 @@ def test_wrong_addresses(url: str) -> None:
 @pytest.mark.parametrize("url", ["postgresql://%", "postgres://h/d?sslmodus=x"])
 def test_wrong_addresses_of_a_server(url: str) -> None:
     """An address that libpq cannot parse is refused without a connection attempt."""
-    with pytest.raises(Unusable, match="this is no address of a database"):
+    with pytest.raises(Unusable, match="this is not the address of a database"):
         open_engine(url)
 
 

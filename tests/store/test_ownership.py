@@ -27,7 +27,7 @@ def objection(path: Path) -> str:
         read(path)
     said = str(refused.value)
     assert said.startswith(f"{path} is not used: ")
-    assert said.endswith("it decides where tokens are sent; name it instead")
+    assert said.endswith("this file decides where tokens are sent; name it instead")
     assert "\n" not in said
     return said
 

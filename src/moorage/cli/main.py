@@ -9,7 +9,6 @@ from importlib import import_module
 from typing import Any
 
 import click
-from click.utils import make_default_short_help
 
 from moorage import __version__, starting
 from moorage.cli.names import HOMES, SECTIONS, SUMMARIES, SUMMARY_MAX
@@ -59,9 +58,8 @@ class _Cli(click.Group):
         """Return the short help of a command, without importing it."""
         if name in SUMMARIES:
             return SUMMARIES[name]
-        if name in self.commands:
-            return self.commands[name].get_short_help_str(SUMMARY_MAX)
-        return make_default_short_help(COMMANDS[name][1], SUMMARY_MAX)
+        command = self.commands.get(name) or click.Command(name, help=COMMANDS[name][1])
+        return command.get_short_help_str(SUMMARY_MAX)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """See click."""

@@ -34,7 +34,7 @@ class PinnedConnection(http.client.HTTPSConnection):
         if self.sock.getpeercert(binary_form=True) not in self._pinned:
             self.close()
             raise ssl.SSLCertVerificationError(
-                f"the server does not show the certificate in {self._file}"
+                f"the server does not present the certificate in {self._file}"
             )
 
 

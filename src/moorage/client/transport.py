@@ -244,8 +244,8 @@ class Transport:
                 place = path.partition("?")[0]
                 said = f"{asked} is not a Moorage server ({status} for {place})"
                 if refusal.code == OUR_UNROUTED and not self._prefix:
-                    said = f"{asked} has nothing at {place}: a name or an id in it is not valid, or"
-                    said += " the server has another release"
+                    said = f"{asked} has nothing at {place}: a name or an id in the address is not"
+                    said += " valid, or the server has another release"
                 else:
                     said += (
                         ": MOORAGE_URL must be like http://HOST:PORT, below a path http://HOST/PATH"
@@ -436,7 +436,7 @@ def _reason(error: Exception) -> str:
         said = getattr(error, "verify_message", "") or str(error)
         return f"its certificate is not trusted: {said}"
     if isinstance(error, ssl.SSLError):
-        return "the TLS handshake fails; does it speak HTTPS there?"
+        return "the TLS handshake failed: is this the address of an HTTPS server?"
     return str(getattr(error, "strerror", None) or error)
 
 

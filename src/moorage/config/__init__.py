@@ -110,7 +110,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ] = ()
     path_prefix: Annotated[
         str | None,
-        _about("Path before all addresses, e.g. /placement; requests may have it or not."),
+        _about("Path prefix of all addresses, such as /placement; requests may omit it."),
     ] = None
     testing: Annotated[
         bool, _about("Mount the test-only reset; needs noauth2 and a loopback address.")
@@ -214,7 +214,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ] = TTL_RANGE.least / SECOND
     fleet_ttl_max: Annotated[
         FleetSeconds,
-        _about("The same for a large fleet: 1 for each 50 agents, up to this."),
+        _about("The same for a large fleet: 1 second for each 50 agents, up to this many."),
     ] = TTL_RANGE.most / SECOND
     changes_max: Annotated[
         Count, _about("Most change rows to keep for followers, whatever their age.")
@@ -322,7 +322,9 @@ def _file_values(file: str | None) -> dict[str, Any]:
 
 def _content(file: str | None) -> bytes:
     if file is None:
-        return read_own(FILE_NAME, f"if you trust it, name it with --config or {PREFIX}CONFIG")
+        return read_own(
+            FILE_NAME, f"if you trust this file, name it with --config or {PREFIX}CONFIG"
+        )
     with open(file, "rb") as stream:
         return stream.read()
 
@@ -380,11 +382,17 @@ def check(settings: Settings) -> None:
             "listen on 127.0.0.1, choose --auth token, or add --insecure-noauth2"
         )
     if settings.epoch_file is not None and settings.database.startswith("sqlite:"):
-        raise ConfigError("epoch_file: is for PostgreSQL; SQLite remembers it in PATH.lock")
+        raise ConfigError(
+            "epoch_file: is only for PostgreSQL; with SQLite, PATH.lock records the newest revision"
+        )
     if settings.boskos_config is not None and settings.boskos_listen is None:
-        raise ConfigError("boskos_config: needs boskos_listen, the address to serve it on")
+        raise ConfigError(
+            "boskos_config: needs boskos_listen, the address to serve clients of Boskos on"
+        )
     if settings.boskos_password_file is not None and settings.boskos_listen is None:
-        raise ConfigError("boskos_password_file: needs boskos_listen, the address it is for")
+        raise ConfigError(
+            "boskos_password_file: needs boskos_listen, the address that the passwords protect"
+        )
     networks_parse(settings.trusted_proxies)
     prefix_parse(settings.path_prefix)
     if settings.boskos_listen is not None:
@@ -423,5 +431,6 @@ def _check_database(settings: Settings) -> None:
         raise ConfigError("database_password_file: is for a database on PostgreSQL")
     if has_password(settings.database):
         raise ConfigError(
-            "database and database_password_file: both have a password; take it out of database"
+            "database and database_password_file: both have a password; remove the password from"
+            " database"
         )

@@ -8,6 +8,7 @@ Source: recorded traffic, and the structures and formats of its source code.
 
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from operator import itemgetter
 from time import perf_counter
 
 from msgspec import Struct
@@ -22,7 +23,7 @@ from moorage.core.limits import BOSKOS_NAMES_MAX
 from moorage.faces.delivery import Delivery
 from moorage.faces.golang.bodies import BodyError, body_of, strings_read
 from moorage.faces.golang.callers import Passwords
-from moorage.faces.golang.query import query_values
+from moorage.faces.golang.query import Arguments, query_values
 from moorage.faces.golang.responses import (
     JSON,
     Response,
@@ -128,16 +129,12 @@ class Request(Struct, frozen=True):
     """The input of a handler."""
 
     method: str
-    query: dict[str, str]
+    query: Arguments
     body: Callable[[], Awaitable[bytes]]
     boskos: Boskos
     observe: Observe
     by: Actor
     delivery: Delivery
-
-    def get(self, name: str) -> str:
-        """Return an argument as it was sent; empty if absent."""
-        return self.query.get(name, "")
 
 
 Handler = Callable[[Request], Awaitable[Response]]
@@ -145,7 +142,7 @@ Handler = Callable[[Request], Awaitable[Response]]
 
 async def acquire(request: Request) -> Response:
     """Acquire a resource of a type; the refusal asks the client to retry."""
-    kind, state, dest, owner = map(request.get, ("type", "state", "dest", "owner"))
+    kind, state, dest, owner = itemgetter("type", "state", "dest", "owner")(request.query)
     if not (kind and state and dest and owner):
         return refusal(
             400,
@@ -153,7 +150,7 @@ async def acquire(request: Request) -> Response:
             "all of them must be set in the request.",
         )
     state, dest = storable(state), storable(dest)  # they also become metric labels
-    request_id = request.get("request_id")
+    request_id = request.query["request_id"]
     begun = perf_counter()
     try:
         got = await request.boskos.acquire(
@@ -184,7 +181,7 @@ def _tell(request: Request, slots: Iterable[Slot]) -> None:
 
 async def acquire_by_state(request: Request) -> Response:
     """Acquire resources by name."""
-    state, dest, owner, names = map(request.get, ("state", "dest", "owner", "names"))
+    state, dest, owner, names = itemgetter("state", "dest", "owner", "names")(request.query)
     if not (state and dest and owner and names):
         return refusal(
             400,
@@ -210,7 +207,7 @@ async def acquire_by_state(request: Request) -> Response:
 
 async def release(request: Request) -> Response:
     """Release a resource."""
-    name, dest, owner = map(request.get, ("name", "dest", "owner"))
+    name, dest, owner = itemgetter("name", "dest", "owner")(request.query)
     if not (name and dest and owner):
         return refusal(
             400,
@@ -228,7 +225,7 @@ async def release(request: Request) -> Response:
 
 async def update(request: Request) -> Response:
     """Renew a resource and store user data."""
-    name, owner, state = map(request.get, ("name", "owner", "state"))
+    name, owner, state = itemgetter("name", "owner", "state")(request.query)
     if not (name and owner and state):
         return refusal(
             400,
@@ -252,7 +249,7 @@ async def update(request: Request) -> Response:
 
 async def reset(request: Request) -> Response:
     """Take away resources that their owners have not renewed for too long."""
-    kind, state, expire, dest = map(request.get, ("type", "state", "expire", "dest"))
+    kind, state, expire, dest = itemgetter("type", "state", "expire", "dest")(request.query)
     if not (kind and state and expire and dest):
         return refusal(
             400,
@@ -276,7 +273,7 @@ async def metric(request: Request) -> Response:
     """Count the resources of a type."""
     if request.method != "GET":
         return refusal(405, "/metric only accepts GET")
-    kind = request.get("type")
+    kind = request.query["type"]
     if not kind:
         return refusal(400, "Type must be set in the request.")
     try:
@@ -336,7 +333,8 @@ class BoskosFace:
         """Answer one request."""
         delivery = Delivery(scope.get(DELIVERY), self._confirmations, sole=True)
         answer = await self._answer(scope, receive, delivery)
-        delivery.sends()
+        if delivery.told:
+            delivery.sends()
         await response_send(answer, scope, send)
 
     async def _answer(self, scope: Scope, receive: Receive, delivery: Delivery) -> Response:

@@ -41,7 +41,7 @@ WHOLE = "moorage.whole"
 `status`, `headers` and `body`. So an answer goes through each layer once, see `answer_send`."""
 
 ANSWERED = "moorage.answered"
-"""In a request's scope: the message that has begun its answer, with `status` and `headers`."""
+"""In a request's scope: status and headers of its answer, once that has begun."""
 
 WAITED = "moorage.waited"
 """Set in a request's scope once it waits intentionally, for units or for changes."""
@@ -70,8 +70,8 @@ Send = Callable[[Message], Awaitable[None]]
 Headers = list[tuple[bytes, bytes]]
 """Lower-case names and values, as ASGI has them."""
 
-PromptAnswer = Callable[[str, str], tuple[Message, Message] | None]
-"""Returns the start and the body of an answer that needs only memory; None: the application must
+PromptAnswer = Callable[[str, str], tuple[int, Headers, bytes] | None]
+"""Returns status, headers and body of an answer that needs only memory; None: the application must
 answer. It may be called again whenever the same bytes arrive, and neither waits nor raises.
 
 The arguments are the scheme of the connection and the address of the client, empty if unknown."""
@@ -150,8 +150,8 @@ class Recognized(NamedTuple):
     """A caller that memory is enough to know."""
 
     caller: Caller
-    still: Callable[[], bool]
-    """Returns whether memory is still enough and its token valid, and notes the use of it."""
+    still: Callable[[], object]
+    """Returns something if memory is still enough and its token valid, and notes the use of it."""
 
 
 Recognize = Callable[[Mapping[str, str]], Recognized | None]

@@ -42,5 +42,16 @@ def json_of(body: bytes, values_max: int = VALUES_MAX) -> Any:
         raise ValueError("it is nested too deeply") from None
 
 
+def object_of(body: bytes) -> tuple[dict[str, Any] | None, str]:
+    """Return the JSON object that is the body of an answer; if there is none: None, and why."""
+    try:
+        content = json_of(body)
+    except ValueError as error:
+        return None, f"the answer is not JSON: {error}"
+    if not isinstance(content, dict):
+        return None, "the answer is not a JSON object"
+    return content, "no reason is given"
+
+
 def _refused(name: str) -> None:
     raise ValueError(f"{name} is not JSON")

@@ -26,7 +26,7 @@ def reason_of(error: BaseException) -> str:
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"its certificate is not trusted: {printable(error.verify_message)}"
     if isinstance(error, ssl.CertificateError | ssl.SSLError):
-        return "the TLS handshake fails; does it speak HTTPS there?"
+        return "the TLS handshake failed: is this the address of an HTTPS server?"
     if isinstance(error, gaierror):
         return str(error.strerror)
     if isinstance(error, OSError) and (error.errno or 0) > 0:

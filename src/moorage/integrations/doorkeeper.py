@@ -83,7 +83,7 @@ class Doorkeeper:
         self._heads_bytes -= self._heads.pop(guest, 0)
 
     def _close(self, guest: "_Guest") -> None:
-        log.warning("closed a connection: too much of requests that are incomplete, or wait")
+        log.warning("closed a connection: too many bytes of incomplete or waiting requests")
         self.forget(guest)
         guest.counts = False
         guest.transport.abort()

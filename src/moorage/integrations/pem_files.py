@@ -19,8 +19,8 @@ def serving(certificate: str | Path, key: str | Path | None) -> ssl.SSLContext:
         context.load_cert_chain(certificate, key, password="")
     except OSError as error:  # ssl's own errors are OSErrors
         raise PemError(
-            f"{' and '.join(files)}: this is no certificate with its key, as PEM and without a"
-            f" pass phrase: {error}"
+            f"{' and '.join(files)}: this is not a certificate with its key, in PEM and without a"
+            f" passphrase: {error}"
         ) from error
     return context
 
@@ -31,7 +31,7 @@ def trusting(path: str) -> ssl.SSLContext:
     try:
         return ssl.create_default_context(cafile=path)
     except OSError as error:
-        raise PemError(f"{path}: this has no certificate of an authority, as PEM") from error
+        raise PemError(f"{path}: the file has no certificate of an authority, in PEM") from error
 
 
 def _check_readable(paths: Iterable[str]) -> None:

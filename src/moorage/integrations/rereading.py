@@ -19,4 +19,4 @@ class FileValue(tokens.FileValue[T]):
 
     def note_trouble(self, error: Exception) -> None:
         """See `tokens.FileValue`."""
-        log.warning("%s, so what it had before is used: %s", self.path, error)
+        log.warning("%s; its previous content stays in use: %s", self.path, error)

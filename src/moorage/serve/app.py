@@ -11,7 +11,7 @@ from moorage.faces.web import (
     ANSWERED,
     ROUTINE,
     WAITED,
-    Message,
+    Headers,
     Prompt,
     PromptAnswer,
     Receive,
@@ -88,7 +88,7 @@ class Application:
             cut()
         finally:
             seconds = time.perf_counter() - begun
-            status = scope[ANSWERED]["status"] if ANSWERED in scope else 0
+            status = scope[ANSWERED][0] if ANSWERED in scope else 0
             self._requests.add(name, scope["method"], status, seconds, WAITED in scope)
             logged = ROUTINE not in scope or status != HTTPStatus.OK
             if self._access_log is not None and logged:
@@ -105,13 +105,13 @@ class Application:
 
     def _counted(
         self, answer: PromptAnswer, face: str, method: str, scheme: str, client: str
-    ) -> tuple[Message, Message] | None:
+    ) -> tuple[int, Headers, bytes] | None:
         """Answer from memory, and count it."""
         begun = time.perf_counter()
         found = answer(scheme, client)
         if found is not None:
             seconds = time.perf_counter() - begun
-            self._requests.add(face, method, found[0]["status"], seconds, False)
+            self._requests.add(face, method, found[0], seconds, False)
         return found
 
 

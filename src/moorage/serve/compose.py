@@ -145,7 +145,7 @@ def _mount(settings: Settings, faces: dict[str, Face]) -> Mount:
     mount = Mount(prefix, {*faces, *first_segments()})
     if mount.is_own(prefix):
         raise ConfigError(
-            f"path_prefix: {prefix} begins as paths of Moorage itself; choose another, such as"
+            f"path_prefix: {prefix} begins like a path of Moorage itself; choose another, such as"
             " /placement"
         )
     return mount

@@ -26,7 +26,7 @@ class Announcement(Struct, frozen=True):
 class Files:
     """Paths: `token` of the administrator's token, `server` of the announcement, `database`.
 
-    With PostgreSQL, `server` and `database` are None.
+    `catalog` is where the catalog is saved. With PostgreSQL, all but `token` are None.
     """
 
     def __init__(self, database_url: str) -> None:
@@ -36,6 +36,7 @@ class Files:
         self.token = Path(f"{path}.token")
         self.server = None if shared else Path(f"{path}.server")
         self.database = None if shared else Path(path)
+        self.catalog = None if shared else f"{path}.catalog"
 
     def token_write(self, secret: str) -> None:
         """Store the administrator's token so that only this user can read it."""

@@ -41,6 +41,7 @@ from moorage.serve.signals import Signals, certificate_of
 from moorage.service.app import Service
 from moorage.service.chores import Retention
 from moorage.service.clock import SystemClock
+from moorage.service.feed.saved_catalog import SavedCatalog
 from moorage.store.api import StoreError
 from moorage.store.open import open_engine
 
@@ -133,8 +134,9 @@ async def _run(settings: Settings) -> int:
         try:
             files = Files(settings.database)
             with without_collector():
+                engine = open_engine(database_address(settings), epoch_file=settings.epoch_file)
                 service = await Service.start(
-                    open_engine(database_address(settings), epoch_file=settings.epoch_file),
+                    engine,
                     SystemClock(),
                     on_fatal=_die,
                     queue_max=settings.queue_max,
@@ -150,6 +152,7 @@ async def _run(settings: Settings) -> int:
                         changes_bytes_max=settings.changes_bytes_max,
                         ended_leases_bytes_max=settings.ended_leases_bytes_max,
                     ),
+                    saved=None if files.catalog is None else SavedCatalog(engine, files.catalog),
                 )
         except (Error, StoreError) as error:
             raise StartError(str(error)) from None
@@ -351,8 +354,8 @@ def _connections(wanted: int, doors: int) -> int:
     permitted = (allowed - FILES_RESERVED) // doors
     if permitted < wanted:
         log.warning(
-            "only %d connections per address, although connections_max is %d: the open-files limit"
-            " is %d, raise it to %d (LimitNOFILE of a systemd unit, or ulimit -n)",
+            "only %d connections per address, although connections_max is %d: the limit of open"
+            " files is %d, raise it to %d (LimitNOFILE of a systemd unit, or ulimit -n)",
             *(permitted, wanted, hard, needed),
         )
     return max(permitted, 1)

@@ -100,7 +100,7 @@ class AccessLog:
             asyncio.get_running_loop().call_later(ACCESS_DELAY_SECONDS, self.flush)
         request_id = caller = "-"
         if ANSWERED in scope:
-            for name, value in scope[ANSWERED].get("headers", ()):
+            for name, value in scope[ANSWERED][1]:
                 if name == REQUEST_ID:
                     request_id = str(value, "latin-1")
         if CALLER in scope:

@@ -229,7 +229,7 @@ class PoolMetrics(Collector):
         yield _labelled(
             GaugeMetricFamily,
             "moorage_pool_oldest_lease_seconds",
-            "Seconds since the oldest grant of which units are occupied; 0: there is none.",
+            "Seconds since the oldest grant whose units are still occupied; 0: there is none.",
             ["pool"],
             (((name,), one.lease / SECOND) for name, one in ages.items()),
         )
@@ -298,10 +298,18 @@ class PastMetrics(Collector):
         """Yield the metrics; called by the registry."""
         for name, about, value in (
             ("moorage_ended_leases", "Ended leases that are kept.", self._ended.leases),
-            ("moorage_ended_leases_bytes", "Their size.", self._ended.bytes),
-            ("moorage_ended_leases_bytes_max", "The most of it.", self._ended.bytes_max),
+            ("moorage_ended_leases_bytes", "Size of the kept ended leases.", self._ended.bytes),
+            (
+                "moorage_ended_leases_bytes_max",
+                "Largest size of the kept ended leases.",
+                self._ended.bytes_max,
+            ),
             ("moorage_changes_kept_bytes", "Size of the change rows.", self._changelog.bytes),
-            ("moorage_changes_bytes_max", "The most of it.", self._changelog.bytes_max),
+            (
+                "moorage_changes_bytes_max",
+                "Largest size of the change rows.",
+                self._changelog.bytes_max,
+            ),
         ):
             if value is not None:
                 yield GaugeMetricFamily(name, about, value)
@@ -380,7 +388,7 @@ class ReporterMetrics(Collector):
         yield _labelled(
             GaugeMetricFamily,
             "moorage_reporter_group_deleted",
-            "1 for a day after the group was deleted, unless it begins again.",
+            "1 for a day after the group was deleted, unless the group begins again.",
             ["group"],
             (((group,), 1) for group in sorted(self._reporters.deleted)),
         )

@@ -17,10 +17,12 @@ from moorage.service.fair_turns import FairTurns
 from moorage.service.feed.catalog_index import CatalogIndex
 from moorage.service.feed.followers import RoomFollowers
 from moorage.service.feed.peer_changes import PeerChanges
+from moorage.service.feed.saved_catalog import SavedCatalog
 from moorage.service.feed.watch import Watch
 from moorage.service.fleet.reporters import Reporters
 from moorage.service.fleet.service import Fleet
 from moorage.service.ledger.queries import LedgerQueries
+from moorage.service.ledger.stock_metrics import Stock
 from moorage.service.operations import Operations
 from moorage.service.os_vocabulary import STANDARD_CLASSES, STANDARD_TRAITS
 from moorage.service.searches import Searches
@@ -49,12 +51,18 @@ class Service:
     admission: Admission
     fleet: Fleet
     reporters: Reporters
+    saved: SavedCatalog | None
+    """Where the catalog is saved for the next start; None: nowhere."""
     unsent: UnsentMemory = field(default_factory=UnsentMemory)
     token_ends: TokenEnds = field(init=False)
 
     def __post_init__(self) -> None:
         self.token_ends = TokenEnds(self.engine, self.access, self.admission, self.clock)
         self.chores.add(self.token_ends.look)
+        self.chores.start()
+        self.reporters.clearing.start()
+        if self.saved is not None:
+            self.saved.start(self.index)
 
     @classmethod
     async def start(
@@ -71,13 +79,14 @@ class Service:
         ttl_range: TtlRange = TTL_RANGE,
         backup_directory: str | None = None,
         retention: Retention = RETENTION_BY_DEFAULT,
+        saved: SavedCatalog | None = None,
     ) -> "Service":
         """Load the index and accept requests, with standard names. Raises StoreError, `Error`."""
         turns = FairTurns()
         service_clock = ServiceClock(clock, alone=not engine.shared)
         followers = RoomFollowers()
         feed = PeerChanges(engine, followers, lambda at: service_clock.present(at, at))
-        index = CatalogIndex(engine, feed, standard_classes, standard_traits, turns)
+        index = CatalogIndex(engine, feed, standard_classes, standard_traits, turns, saved)
         searches = Searches(turns, candidates_max, whole=index.whole)
         await index.load()
         batches = Batches(clock, service_clock, standard_classes, standard_traits)
@@ -90,13 +99,11 @@ class Service:
         await admission.start()
         await fleet.start()
         reporters = Reporters(engine, transactor, index, service_clock, clock, turns)
-        reporters.clearing.start()
         feed.start()
         audit = Audit(engine, transactor, clock)
-        chores = Chores(engine, transactor, clock, admission, retention)
+        chores = Chores(engine, transactor, clock, admission, Stock(index, turns), retention)
         access = AccessTokens(engine, transactor, clock, token_cache_max)
         chores.add(access.note_uses, access.sessions.forget)
-        chores.start()
         return cls(
             engine=engine,
             clock=clock,
@@ -107,12 +114,13 @@ class Service:
             access=access,
             audit=audit,
             operations=Operations(
-                engine, feed, index, transactor, audit, turns, clock, backup_directory
+                engine, feed, index, transactor, audit, turns, clock, backup_directory, saved
             ),
             watch=Watch(engine, feed.bell),
             admission=admission,
             fleet=fleet,
             reporters=reporters,
+            saved=saved,
             chores=chores,
             turns=turns,
             searches=searches,
@@ -132,4 +140,6 @@ class Service:
         await self.chores.stop()
         await self.transactor.stop()
         await self.feed.stop()
+        if self.saved is not None:
+            await self.saved.stop()
         await self.engine.close()

@@ -32,9 +32,9 @@ class CallerTurns:
         Raises `Error`: OVERLOADED, too many wait.
         """
         if self._numbers[who] >= self._of_one_max:
-            raise Error(Code.OVERLOADED, f"You wait for too many {self._what}; try later.")
+            raise Error(Code.OVERLOADED, f"You wait for too many {self._what}; try again later.")
         if self._numbers.total() >= self._total_max:
-            raise Error(Code.OVERLOADED, f"Too many {self._what} are waiting; try later.")
+            raise Error(Code.OVERLOADED, f"Too many {self._what} are waiting; try again later.")
         self._numbers[who] += 1
         own = self._own.setdefault(who, asyncio.Lock())
         try:

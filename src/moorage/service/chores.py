@@ -76,13 +76,14 @@ class Chores:
         transactor: Transactor,
         clock: Clock,
         admission: Admission,
+        stock: Stock,
         retention: Retention = RETENTION_BY_DEFAULT,
     ) -> None:
         """Create the chores; `retention` is how much data they keep."""
         self._engine = engine
         self._transactor = transactor
         self._clock = clock
-        self.stock = Stock(engine)
+        self.stock = stock
         """The sums for metrics."""
         self._chores: list[Callable[[], Awaitable[object]]] = [
             self.compact,

@@ -15,6 +15,7 @@ from moorage.service.feed.catalog_copies import Copy
 from moorage.service.feed.catalog_index import CatalogIndex
 from moorage.service.feed.change_rows import ChangesGone
 from moorage.service.feed.peer_changes import PeerChanges
+from moorage.service.feed.saved_catalog import SavedCatalog
 from moorage.store import changelog
 from moorage.store import check as check_store
 from moorage.store import high_water_mark as mark_store
@@ -39,11 +40,14 @@ class Operations:
         turns: FairTurns,
         clock: Clock,
         backup_directory: str | None,
+        saved: SavedCatalog | None = None,
     ) -> None:
         """Create it.
 
-        `backup_directory` is where `backup_named` writes; None: it is refused.
+        `backup_directory` is where `backup_named` writes; None: it is refused. `saved`: the file
+        with the index for the next start, if there is one.
         """
+        self._saved = saved
         self._engine = engine
         self._feed = feed
         self._index = index
@@ -71,7 +75,10 @@ class Operations:
                 found += await self._engine.read_aside(plan, slow=True)
             try:
                 async with self._index.copied(lambda: self._lag(found)) as copy:
-                    found += await self._compared(copy)
+                    wrong = await self._compared(copy)
+                if wrong and self._saved is not None:
+                    self._saved.distrust()
+                found += wrong
             except ChangesGone:
                 found.append("the change rows were deleted during the check; check again")
         return found

@@ -200,7 +200,8 @@ class Searches:
     async def _long_one(self, work: Steps[T], gone: Gone) -> T:
         if self.waiting >= LONG_MAX:
             raise Error(
-                Code.OVERLOADED, f"{self.waiting} long searches are waiting already; try later."
+                Code.OVERLOADED,
+                f"{self.waiting} long searches are waiting already; try again later.",
             )
         self.waiting += 1
         leaving = asyncio.ensure_future(gone())

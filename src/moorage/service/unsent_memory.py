@@ -25,8 +25,8 @@ class UnsentMemory:
             self.refused += 1
             raise Error(
                 Code.OVERLOADED,
-                "Too many long responses are still being read by other clients; try later, or use "
-                "a limit.",
+                "Too many long responses are still being read by other clients; try again later,"
+                " or use a limit.",
             )
         self.bytes += size
 

@@ -31,8 +31,8 @@ def sqlite_path(url: str) -> str:
     path = url.removeprefix(_SQLITE)
     if path == url or not path or path.startswith(":") or "\0" in path or path.endswith("/"):
         raise Unusable(
-            f"{password_hidden(url)!r} is no database address; use sqlite:///PATH or"
-            " postgresql://..."
+            f"{password_hidden(url)!r} is not the address of a database; use sqlite:///PATH"
+            " or postgresql://..."
         )
     return os.path.realpath(path)
 

@@ -154,6 +154,29 @@ def change_time_load(revision: int) -> Plan[Instant | None]:
     return rows[0][0] if rows else None
 
 
+class Continuation(NamedTuple):
+    """What follows a revision."""
+
+    epoch: int
+    revision: int
+    """The newest revision."""
+    at: Instant | None
+    """When the given revision was written; None: its rows were deleted, or never existed."""
+    rows: int
+    """The number of change rows since, counted up to a limit."""
+
+
+def continuation_load(revision: int, rows_max: int) -> Plan[Continuation]:
+    """Load what follows a revision; change rows are counted up to `rows_max`."""
+    clock, times, counts = yield [
+        Query("clock_load"),
+        Query("change_time", (revision,)),
+        Query("changes_count_few", (revision, rows_max)),
+    ]
+    epoch, newest, _ = clock[0]
+    return Continuation(epoch, newest, times[0][0] if times else None, counts[0][0])
+
+
 def snapshot_read(take: Callable[[list[Described]], None]) -> Plan[Snapshot]:
     """Pass every provider to `take`, some at a time; return the rest of the catalog.
 

@@ -46,8 +46,27 @@ def file_differences_load() -> Plan[list[str]]:
 
 
 def _trees() -> Plan[list[str]]:
-    (rows,) = yield [Query("providers_snapshot")]
-    return tree_differences({row[0]: provider_from_row(row)[0] for row in rows})
+    """Check the providers in larger trees, their parents, and what is wrong by itself.
+
+    The others cannot be wrong, and nearly all providers of a large fleet are such: reading the rows
+    twice, some at a time, takes little memory.
+    """
+    wanted: set[ProviderId] = set()
+    held: dict[ProviderId, Provider] = {}
+
+    def chosen(rows: list[Row]) -> None:
+        for uuid, _, generation, parent, root, *_ in rows:
+            if parent is not None:
+                wanted.update((uuid, parent))
+            elif root != uuid or generation < 0:
+                wanted.add(uuid)
+
+    def taken(rows: list[Row]) -> None:
+        held.update((row[0], provider_from_row(row)[0]) for row in rows if row[0] in wanted)
+
+    yield [Stream("providers_snapshot", (), chosen)]
+    yield [Stream("providers_snapshot", (), taken)]
+    return tree_differences(held)
 
 
 def _sums() -> Plan[list[str]]:
@@ -169,14 +188,31 @@ def offers_differences_load() -> Plan[list[str]]:
 
     Agents whose rows `fleet/check.py` reports as unreadable are left out.
     """
-    rows: list[Row] = []
-    found, _ = yield [Query("agents_snapshot"), Stream("providers_snapshot", (), rows.extend)]
+    (found,) = yield [Query("agents_snapshot")]
     agents: dict[AgentId, Agent] = {}
     for uuid, *_, body in found:
         with suppress(Damaged):
             agents[uuid] = agent_from_row(uuid, body)
-    held = {row[0]: provider_from_row(row) for row in rows}
+    spoken_for = {uuid for agent in agents.values() for uuid in (agent.root, *agent.parts)}
+    held: dict[ProviderId, tuple[Provider, dict[str, Inventory]]] = {}
+
+    def taken(rows: list[Row]) -> None:
+        held.update(
+            (row[0], provider_from_row(row))
+            for row in rows
+            if row[0] in spoken_for or _may_be_withheld(row)
+        )
+
+    yield [Stream("providers_snapshot", (), taken)]
     return offers_differences(agents, held)
+
+
+def _may_be_withheld(row: Row) -> bool:
+    """Does a row say anything of agents or offers, or may it have to, because of its parent?"""
+    _, _, _, parent, _, _, _, agent, withheld, inventories = row
+    if parent is not None or agent is not None or withheld is not None:
+        return True
+    return '"offered"' in inventories or '"withheld"' in inventories
 
 
 def offers_differences(agents: Mapping[AgentId, Agent], held: Held) -> list[str]:

@@ -79,7 +79,7 @@ def _open_postgres(url: str, migrate: bool, epoch_file: str | None) -> Engine:
     try:
         engine = PostgresEngine(url, epoch_file)
     except ValueError as error:
-        raise Unusable(f"this is no address of a database: {error}") from None
+        raise Unusable(f"this is not the address of a database: {error}") from None
     if migrate:
         postgres_migrate.migrate(url)
     else:

@@ -39,7 +39,7 @@ def read_own(path: str, remedy: str, owner: int | None = None) -> bytes:
             if objection is None:
                 return stream.read()
     raise UntrustedError(
-        f"{path} is not used: {objection}, and it decides where tokens are sent; {remedy}"
+        f"{path} is not used: {objection}, and this file decides where tokens are sent; {remedy}"
     )
 
 

@@ -51,4 +51,4 @@ Phase = Literal["preparing", "done"]
 """Whether the agent has finished its first full pass since it registered."""
 
 Directive = Literal["none", "report", "register", "inert"]
-"""What the agent must do now. inert: stop all work, for ever."""
+"""What the agent must do now. inert: stop all work permanently."""

@@ -113,7 +113,7 @@ def test_what_is_missing_is_named() -> None:
         ahead={PROVIDER: {"CUSTOM_A": 2, "CUSTOM_B": 0}},
         actual={PROVIDER: {"CUSTOM_A": 6, "CUSTOM_B": 1}},
     )
-    text = "not_there: 6 CUSTOM_A are there, it needs 5, those before it 2"
+    text = "not_there: 6 CUSTOM_A are there; the consumer needs 5, consumers before it 2"
     assert start_of(msgspec.to_builtins(start)) == StartAnswer(False, text)
 
 

@@ -154,10 +154,10 @@ def test_slots_by_label(client: Client, pool: str) -> None:
 @pytest.mark.parametrize(
     ("pool", "slot", "said"),
     [
-        ("a", {"region": 7}, "values of labels are text"),
-        ("a", {"a": {"region": "eu"}}, "values of labels are text"),
+        ("a", {"region": 7}, "values of labels must be text"),
+        ("a", {"a": {"region": "eu"}}, "values of labels must be text"),
         ({"a": 1, "b": 1}, {"region": "eu"}, "give the labels of each"),
-        ({"a": 1}, {"b": {"region": "eu"}}, "nothing of pool 'b'"),
+        ({"a": 1}, {"b": {"region": "eu"}}, "no units of pool 'b'"),
     ],
 )
 def test_slots_that_are_not_valid(pool: object, slot: object, said: str) -> None:

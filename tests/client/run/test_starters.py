@@ -33,7 +33,7 @@ def test_a_process_that_ends() -> None:
         process.kill()
         assert (
             eventually(starters.gone)
-            == f"process {process.pid}, for which this one works, has ended"
+            == f"process {process.pid}, which this command works for, has ended"
         )
         process.wait()
         assert starters.gone() is not None
@@ -66,7 +66,7 @@ def test_the_reader_of_the_output() -> None:
     starters = Starters([], write)
     assert starters.gone() is None
     os.close(read)
-    assert starters.gone() == "nobody reads the output any more"
+    assert starters.gone() == "nobody reads the output any longer"
     os.close(write)
     with open(os.devnull, "w", encoding="utf-8") as file:
         assert Starters([], file.fileno()).gone() is None

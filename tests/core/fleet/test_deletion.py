@@ -28,7 +28,7 @@ def test_refusals_name_some() -> None:
         joined(facts, f"m{n}", n)
     with pytest.raises(Error, match=r"7 live members \(m0, m1, m2, m3, m4 and 2 more\): stop"):
         deletion.delete(facts, when(), "g", ["p"])
-    with pytest.raises(Error, match=r"2 pools \(p, q\) still have units .*: give them"):
+    with pytest.raises(Error, match=r"2 pools \(p, q\) still have units .*: give these pools"):
         deletion.delete(facts, LATER, "g", ["q", "p"])
     deleted(facts)
     assert (facts.reporter_groups, facts.members) == ({}, {})

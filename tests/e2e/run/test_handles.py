@@ -160,9 +160,7 @@ def test_a_lease_that_nobody_knows(port: Harbour, handle: str) -> None:
     other = str(uuid4())
     Path(handle).write_text(Path(handle).read_text().replace(lease.id, other))
     done = port.finished("lease", "status", "--handle", handle)
-    told = (
-        "unknown to the server: it ended longer ago than leases are kept, or is of another server"
-    )
+    told = "unknown to the server: it ended too long ago, or belongs to another server"
     assert done.stdout.splitlines()[1] == f"{other}\tunknown\t{pool}\t-\t-\t{told}"
     assert done.returncode == 3
 

@@ -20,7 +20,7 @@ def test_a_run_of_the_same_pool_is_refused(port: Harbour) -> None:
     for words in ((), ("--best-effort",), ("--pool", other)):
         done = port.finished("run", "-p", pool, "--", *nested("--pool", pool, *words))
         assert (done.returncode, done.stdout) == (121, ""), done.stderr
-        assert f"of {pool}, and this one would wait" in done.stderr
+        assert f"of {pool}, and this command would wait" in done.stderr
     assert port.leases(pool) + port.leases(other) == []
 
 

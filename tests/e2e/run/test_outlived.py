@@ -232,5 +232,5 @@ def test_a_loop_has_an_end(dock: Dock) -> None:
     pool = dock.harbour.pool()
     dock.moorage("lease", "acquire", "-p", pool, "--handle", "h")
     said = dock.moorage("lease", "renew", "--loop", "--for", "1s", "--handle", "h")
-    assert "1s of renewing is over (--for)" in said
+    assert "the time for renewals, 1s, is over (--for)" in said
     assert len(dock.harbour.leases(pool)) == 1

@@ -178,11 +178,11 @@ async def answering(status: int, body: bytes, **headers: str) -> AsyncIterator[K
 @pytest.mark.parametrize(
     ("status", "body", "words"),
     [
-        (200, b"hello", "no JSON"),
-        (200, b"[]", "no JSON object"),
-        (200, b'{"items": 3}', "its answer is no list"),
-        (200, b'{"items": [{"metadata": {}}]}', "its answer is no list"),
-        (200, b'{"items": [{"metadata": {"name": "a"}}]}', "its answer is no list"),
+        (200, b"hello", "is not JSON"),
+        (200, b"[]", "is not a JSON object"),
+        (200, b'{"items": 3}', "its answer is not a list"),
+        (200, b'{"items": [{"metadata": {}}]}', "its answer is not a list"),
+        (200, b'{"items": [{"metadata": {"name": "a"}}]}', "its answer is not a list"),
         (200, b'{"items": [], "metadata": {"continue": "x"}}', "repeats itself"),
         (200, b'{"items": [' + b"[" * 100_000, "nested too deeply"),
         (302, b"", "answered 302"),

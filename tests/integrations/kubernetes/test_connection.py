@@ -54,8 +54,8 @@ def test_a_server_with_its_own_authority_and_a_token(
         (kubeconfig("http://x", {"exec": {"command": "aws"}}), "no token, password or certificate"),
         ({**kubeconfig("http://x", {"token": "a"}), "users": []}, "no 'me'"),
         ({"contexts": []}, "Current context is not set"),
-        ("- a\n- b\n", "is no kubeconfig file"),
-        ("{", "is no kubeconfig file"),
+        ("- a\n- b\n", "is not a kubeconfig file"),
+        ("{", "is not a kubeconfig file"),
         (kubeconfig("http://x", {"token": "a"}) | {"clusters": [{"name": "one"}]}, "has no server"),
         (
             kubeconfig("https://x", {"token": "a"}, **{"certificate-authority": "/no"}),

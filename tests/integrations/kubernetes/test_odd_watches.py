@@ -203,12 +203,12 @@ def test_a_cluster_that_was_restored() -> None:
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        (b"hello\n", "no JSON"),
-        (b"[]\n", "no JSON object"),
+        (b"hello\n", "is not JSON"),
+        (b"[]\n", "is not a JSON object"),
         (b'{"type": "ADDED"}\n', "an event has no object"),
-        (event("ADDED", "a", 10**30), "is no version that can be compared"),
+        (event("ADDED", "a", 10**30), "is not a number, so versions cannot be compared"),
         (b'{"type": "ADDED", "object": {"metadata": {"resourceVersion": "11"}}}\n', "no object"),
-        (event("ADDED", "a", -3), "'-3' is no version that can be compared"),
+        (event("ADDED", "a", -3), "'-3' is not a number, so versions cannot be compared"),
         (error(403), "ends a watch: too old"),
         (b"x" * 3_000, "an event of http.* is longer than"),
     ],

@@ -54,8 +54,8 @@ def test_install_prints_documents_that_can_be_applied() -> None:
         (2, (*INSTALL, "--print", "--rules", "/none"), "give either --pool or --rules"),
         (2, (*BARE, "--print"), "give either --pool or --rules"),
         (2, (*BARE, "--print", "--rules", "/none"), "cannot read /none"),
-        (2, (*BARE, "--print", "--rules", "odd.toml"), "'conductor' is no field of a host"),
-        (2, UNINSTALL, "Use --kubeconfig"),
+        (2, (*BARE, "--print", "--rules", "odd.toml"), "'conductor' is not a field of a host"),
+        (2, UNINSTALL, "use --kubeconfig"),
         (2, (*UNINSTALL, "--context", "a"), "--context needs --kubeconfig, or KUBECONFIG"),
         (2, (*UNINSTALL, "--kubeconfig", "/none"), "there is no such file"),
         (2, (*UNINSTALL, "--kubeconfig", "config", "--context", "b"), "no context 'b'"),
@@ -72,7 +72,7 @@ def test_install_prints_documents_that_can_be_applied() -> None:
         (5, ("metal3", "uninstall", "--kubernetes", "http://127.0.0.1:9"), "no answer from"),
         (2, ("metal3", "uninstall", "--kubernetes", "http://m", "--ca-file", "config"), "config:"),
         (2, ("metal3", "webhook", "--tls-cert", "/none", "--tls-key", "/none"), "/none: No such"),
-        (2, (*WEBHOOK, "config", "--tls-key", "config"), "config and config: this is no cert"),
+        (2, (*WEBHOOK, "config", "--tls-key", "config"), "config and config: this is not a cert"),
         (2, (*GOVERN, "--namespace", ""), "--namespace must be a DNS label"),
         (2, (*GOVERN, "--namespace", "../x"), "--namespace must be a DNS label"),
         (2, (*GOVERN, "--cluster-name", "a b"), "--cluster-name must have 1 to 63 letters"),
@@ -105,7 +105,7 @@ def test_the_webhook_does_not_ask_for_a_pass_phrase(tmp_path: Path) -> None:
         [*command.split(), "-subj", "/CN=x"], cwd=tmp_path, check=True, capture_output=True
     )
     said = refusal(2, *WEBHOOK, "c.pem", "--tls-key", "k.pem", directory=tmp_path)
-    assert "c.pem and k.pem: this is no certificate with its key" in said
+    assert "c.pem and k.pem: this is not a certificate with its key" in said
 
 
 @pytest.mark.parametrize("url", ["http://[2001:db8::1]:8778", "http://m:1/"])

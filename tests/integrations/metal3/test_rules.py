@@ -58,7 +58,7 @@ def test_an_image_without_its_secrets(url: Any, shown: str | None) -> None:
 
 
 def test_fields() -> None:
-    """A rule can use what people know of a host; what a host does not have is no field."""
+    """A rule can use what people know of a host; what a host does not have is not a field."""
     found = dict(fields_of(HOST))
     labels = found.pop("labels")
     assert labels["rack"] == "r 7"
@@ -115,15 +115,15 @@ def test_exempt_hosts() -> None:
         ("", "rule"),
         (
             '[[rule]]\npool = "p"\nverbs = ["active"]',
-            "'active' is no verb of metal3; the verbs are",
+            "'active' is not a verb of metal3; the verbs are",
         ),
-        ('[[rule]]\npool = "{rack}"', "'rack' is no field of a host; the fields are name, "),
-        ('[[rule]]\npool = "{labels}"', "labels are like labels.rack"),
-        ('[[rule]]\npool = "{name.rack}"', "'name.rack' is no field of a host"),
+        ('[[rule]]\npool = "{rack}"', "'rack' is not a field of a host; the fields are name, "),
+        ('[[rule]]\npool = "{labels}"', "write a label as labels.NAME"),
+        ('[[rule]]\npool = "{name.rack}"', "'name.rack' is not a field of a host"),
         ('[[rule]]\npool = "{labels.rack"', "write a field of the host as {NAME}"),
         ('[[rule]]\npool = "p"\nwhere = { name = [] }', "length >= 1"),
         ('[[rule]]\npool = "p"\n' + "#" * FILE_BYTES_MAX, f"more than {FILE_BYTES_MAX} bytes"),
-        ('[[rule]]\npool = "p"\nwhere = { conductor = "c" }', "'conductor' is no field"),
+        ('[[rule]]\npool = "p"\nwhere = { conductor = "c" }', "'conductor' is not a field"),
         ('[[rule]]\npool = "p"\n[[exempt]]\nwhere = {}', "needs 'where' with a field"),
         ('[[rule]]\npool = "p"\nfirst_of_image = true', "first_of_image"),
         ('[[client]]\nname = "x"', "client"),

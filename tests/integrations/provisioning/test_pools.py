@@ -54,10 +54,10 @@ def test_pools(tmp_path: Path) -> None:
             return transport.request("POST", "/v1/tokens", {**wanted, **within})["token"]
 
         for token, why in (
-            (secret, "not that of a governor"),
-            (made("reader"), "not that of a governor"),
-            (made("operator"), "not that of a governor"),
-            (made("janitor", "good"), "not that of a governor"),
+            (secret, "not have the role governor"),
+            (made("reader"), "not have the role governor"),
+            (made("operator"), "not have the role governor"),
+            (made("janitor", "good"), "not have the role governor"),
             (made("governor", "frees"), "'good' is not in the scope of this token: frees"),
         ):
             with pytest.raises(PoolError, match=why) as error:

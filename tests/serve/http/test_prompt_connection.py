@@ -9,7 +9,7 @@ import pytest
 import uvicorn
 from uvicorn.server import ServerState
 
-from moorage.faces.web import Message, PromptAnswer, Scope
+from moorage.faces.web import Headers, PromptAnswer, Scope
 from moorage.serve.http.connection_limits import Bounds
 from moorage.serve.http.hosts import Hosts
 from moorage.serve.http.memory_budget import MemoryBudgets
@@ -27,11 +27,9 @@ def request(body: bytes, more: bytes = b"", version: bytes = b"1.1") -> bytes:
     return b"POST / HTTP/%s\r\nHost: localhost\r\n%s%s\r\n%s" % (version, length, more, body)
 
 
-def messages(body: bytes) -> tuple[Message, Message]:
+def answer_of(body: bytes) -> tuple[int, Headers, bytes]:
     """Return an answer with a body."""
-    headers = [(b"content-length", str(len(body)).encode())]
-    start = {"type": "http.response.start", "status": 200, "headers": headers}
-    return start, {"type": "http.response.body", "body": body}
+    return 200, [(b"content-length", str(len(body)).encode())], body
 
 
 async def application(scope: Scope, receive: Any, send: Any) -> None:
@@ -44,8 +42,9 @@ async def application(scope: Scope, receive: Any, send: Any) -> None:
         size += len(part.get("body", b""))
         if not part.get("more_body"):
             break
-    for message in messages(b"task:%d;" % size):
-        await send(message)
+    status, headers, body = answer_of(b"task:%d;" % size)
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
 
 
 def prompt(scope: Scope, body: bytes) -> PromptAnswer | None:
@@ -54,13 +53,13 @@ def prompt(scope: Scope, body: bytes) -> PromptAnswer | None:
         return None
     answers = 0
 
-    def answer(scheme: str, client: str) -> tuple[Message, Message] | None:
+    def answer(scheme: str, client: str) -> tuple[int, Headers, bytes] | None:
         nonlocal answers
         answers += 1
         assert (scheme, client) == ("http", "127.0.0.1")
         if body == b"twice" and answers > 2:
             return None
-        return messages(b"prompt:%d:%d;" % (len(body), answers))
+        return answer_of(b"prompt:%d:%d;" % (len(body), answers))
 
     return answer
 

@@ -118,6 +118,7 @@ def test_compacted_changes_are_gone(tmp_path: Path) -> None:
                 one.service.transactor,
                 one.clock,
                 one.service.admission,
+                one.service.chores.stock,
                 Retention(changes_min=4),
             )
             mark = await chores.compact()

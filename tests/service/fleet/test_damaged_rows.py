@@ -109,5 +109,8 @@ def test_a_service_starts_without_it(tmp_path: Path, caplog: pytest.LogCaptureFi
     with_three(tmp_path, nothing)
     with unreadable(tmp_path):
         play(tmp_path, again)
-    assert f"going on without a row: the row of agent {SICK} is damaged" in caplog.text
+    assert (
+        f"continuing without a row that cannot be read: the row of agent {SICK} is damaged"
+        in caplog.text
+    )
     play(tmp_path, nothing)

@@ -78,7 +78,7 @@ def test_concurrent_starts_migrate_once(url: str) -> None:
 @pytest.mark.parametrize(
     ("statement", "words"),
     [
-        ("DROP TABLE migration", "is a database of something else"),
+        ("DROP TABLE migration", "is the database of another program"),
         ("UPDATE migration SET checksum = 'x' WHERE number = 1", "another text of migration 1"),
         ("UPDATE migration SET name = 'clock' WHERE number = 1", "before the first release"),
         ("INSERT INTO migration VALUES (99, 'later', 'x')", "which this release does not know"),

@@ -193,7 +193,7 @@ def test_a_backup_called_as_an_unfinished_one(tmp_path: Path) -> None:
     """Otherwise the next backup would remove it as the remains of a killed process."""
     source, target = tmp_path / "a.db", tmp_path / "copy.db"
     filled(source, 5)
-    with pytest.raises(Unusable, match="only an unfinished backup is called so"):
+    with pytest.raises(Unusable, match="this name is reserved for unfinished backups"):
         copy(str(source), f"{target}.partial")
     assert list(tmp_path.glob("copy.db*")) == []
     (tmp_path / "copy.db.partial").write_text("of a process that was killed")
@@ -238,7 +238,7 @@ def test_restore_refuses(tmp_path: Path) -> None:
     foreign = apsw.Connection(str(tmp_path / "foreign.db"))
     foreign.execute("CREATE TABLE recipe (x)")
     foreign.close()
-    with pytest.raises(Unusable, match="something else"):
+    with pytest.raises(Unusable, match="another program"):
         restore(url, str(tmp_path / "foreign.db"))
     (tmp_path / "empty.db").touch()
     with pytest.raises(Unusable, match=r"empty\.db cannot be used: it is empty"):

@@ -1,6 +1,5 @@
 """`moorage db`: database maintenance."""
 
-import asyncio
 import os
 
 import click
@@ -21,6 +20,8 @@ def group() -> None:
 @json_option
 def migrate(as_json: bool) -> None:
     """Upgrade the schema of a database that is not in use; create the database if it is missing."""
+    import asyncio
+
     from moorage.store.api import StoreError
     from moorage.store.open import open_engine
 

@@ -16,10 +16,8 @@ from moorage.cli.support import completion
 from moorage.cli.support.options import example
 from moorage.cli.support.output import USAGE, Failure
 from moorage.client.commands import COMMANDS, EXAMPLES
-from moorage.client.main import carry_out
 from moorage.client.run.exit_codes import RUN_FAILED
 from moorage.client.run.options import Option
-from moorage.client.run.parse import URL_VARIABLE, token_named
 
 _OFFERED = {"POOL[=UNITS]": completion.pools, "ID": completion.leases}
 """Shell completions, by the metavar of the value."""
@@ -58,6 +56,10 @@ def command(name: str) -> click.Command:
         )
 
     def carry(command: tuple[str, ...] = (), **words: Any) -> None:
+        # deferred: a group such as `moorage lease` has many commands that need none of it
+        from moorage.client.main import carry_out
+        from moorage.client.run.parse import URL_VARIABLE
+
         local = "url" in words and not name.startswith("agent ")
         if local and not (words["url"] or os.environ.get(URL_VARIABLE)):
             with _reported(name):
@@ -137,6 +139,7 @@ def _server(words: dict[str, Any]) -> dict[str, Any]:
         database_is_there,
     )
     from moorage.cli.support.settings import load  # in CI name their server, and need none of this
+    from moorage.client.run.parse import token_named
     from moorage.serve.files import Files
 
     files = Files(load({}, os.environ.get("MOORAGE_CONFIG")).settings.database)

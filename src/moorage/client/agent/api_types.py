@@ -143,7 +143,8 @@ def _missing(values: Any) -> str:
             ahead, there = values["ahead"][provider][name], values["actual"][provider][name]
             if ahead + needed > there:
                 texts.append(
-                    f"{there} {name} are there, it needs {needed}, those before it {ahead}"
+                    f"{there} {name} are there; the consumer needs {needed}, consumers before it"
+                    f" {ahead}"
                 )
     return ": " + "; ".join(texts) if texts else ""
 

@@ -21,7 +21,7 @@ SLEEP_SECONDS_MAX = 5.0
 """The longest sleep: after a suspension of the machine the timers of the kernel are late."""
 
 
-ALL_THERE = "has all the pages that are desired"
+ALL_THERE = "has all desired pages"
 
 StepFunction = Callable[[Optional[Goal], float], Step]
 """Looks at the machine and does a step of work, see `Preparation.step`."""

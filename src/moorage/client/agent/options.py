@@ -20,25 +20,25 @@ AGENT = (
     *(option for option in SERVER if option.name != "--require"),
 )
 RUN = (
-    Option("--reservoir", "What to prepare and report.", choices=("hugepages",)),
-    Option("--label", "Label of the agent, shown with it.", "NAME=VALUE", many=True),
+    Option("--reservoir", "Kind of memory to prepare and report.", choices=("hugepages",)),
+    Option("--label", "Label that is shown with the agent.", "NAME=VALUE", many=True),
     Option(
         "--libvirt-dir",
-        "Report the domains whose status files are here, as the consumers that run;"
-        " /run/libvirt/qemu.",
+        "Folder with libvirt's status files, whose domains are reported as running consumers,"
+        " usually /run/libvirt/qemu; not reported by default.",
         "DIR",
     ),
     Option(
         "--lock-file",
-        "Locked while the agent runs, so that there is only one; /run/moorage-agent/lock by"
-        " default.",
+        "File that is locked while the agent runs, so that only one runs; /run/moorage-agent/lock"
+        " by default.",
         "FILE",
     ),
     Option("--sysfs", "Where sysfs is mounted; /sys by default.", "DIR"),
     *AGENT,
 )
 WAIT = (
-    Option("--consumer", "UUID of the consumer that is to start.", "UUID"),
+    Option("--consumer", "UUID of the consumer that wants to start.", "UUID"),
     Option("--timeout", "Longest wait; 2m by default.", "TIME"),
     *AGENT,
 )

@@ -205,7 +205,8 @@ class Protocol:
         self._generation = orders.report_generation
         if request.kind == REPORT and request.body["report_generation"] != self._generation:
             raise StrangeAnswerError(
-                f"report {request.body['report_generation']} is answered as {self._generation}"
+                f"the server answered report {request.body['report_generation']} as report"
+                f" {self._generation}"
             )
         self.desired, self.desired_generation = orders.desired, orders.desired_generation
         self._beat_at = _beat_at(now, orders.next_in)
@@ -229,7 +230,7 @@ class Protocol:
         if directive == api_types.INERT:
             self._end(End(0, "this agent is decommissioned"))
         elif directive == api_types.REGISTER:
-            self._again("the server wants it to register again", now)
+            self._again("the server asks this agent to register again", now)
         elif kind != REGISTER:
             self._backoff.reset()  # not by a register: the requests after it may still fail
         if directive == api_types.REPORT:

@@ -219,7 +219,7 @@ class Holding:
     @property
     def _lease(self) -> Lease:
         if self._granted is None:
-            raise RuntimeError("there is no lease yet: use it in a with block")
+            raise RuntimeError("there is no lease yet: use this object in a with block")
         return self._granted
 
     def _grant(self, acquiring: Acquiring) -> Grant:

@@ -95,10 +95,10 @@ def _slot_labels(
                 ' as {"pool": {"region": "eu"}}'
             )
         if name != pool and name not in pool:
-            raise ValueError(f"slot: the lease needs nothing of pool {name!r}")
+            raise ValueError(f"slot: the lease needs no units of pool {name!r}")
         wanted = [(label, value) for label, value in labels.items() if isinstance(value, str)]
         if len(wanted) < len(labels):
-            raise ValueError(f"slot: the values of labels are text, but there is {labels!r}")
+            raise ValueError(f"slot: the values of labels must be text, not {labels!r}")
         found.append((name, tuple(sorted(wanted))))
     return tuple(found)
 

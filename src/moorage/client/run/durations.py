@@ -21,7 +21,7 @@ def seconds_of(text: str) -> float:
 
 def _not_negative(seconds: float) -> float:
     if not 0 <= seconds < float("inf"):
-        raise ValueError("a duration is not negative")
+        raise ValueError("a duration must not be negative")
     return seconds
 
 

@@ -42,7 +42,8 @@ WISH = (
     POOL,
     Option(
         "--slot-label",
-        "Only slots with this label, of a pool with named slots; POOL: if there are several pools.",
+        "Only slots with this label, for a pool with named slots; name the POOL if there are"
+        " several.",
         "[POOL:]NAME=VALUE",
         many=True,
     ),
@@ -56,7 +57,7 @@ WISH = (
     Option(
         "--priority", "Priority of the request; a higher one goes first; 0 by default.", "NUMBER"
     ),
-    Option("--label", "Label of the lease, shown with it.", "NAME=VALUE", many=True),
+    Option("--label", "Label that is shown with the lease.", "NAME=VALUE", many=True),
     Option(
         "--no-labels",
         "Do not add the labels host, user, pid, command, job and build; also MOORAGE_LABELS=0.",
@@ -80,7 +81,7 @@ PATIENCE = (
 SERVER = (
     Option("--url", "Address of the server, http://HOST:PORT; also MOORAGE_URL.", "URL"),
     Option("--token", "Token to send to the server; also MOORAGE_TOKEN.", "TOKEN"),
-    Option("--token-file", "File with the token.", "FILE"),
+    Option("--token-file", "File with the token; also MOORAGE_TOKEN_FILE.", "FILE"),
     Option("--require", "Fail if no server is set; also MOORAGE_REQUIRE=1."),
     Option("--certificate", "Trust only this server certificate (PEM).", "FILE"),
 )
@@ -104,7 +105,7 @@ RUN = (
     ),
     Option(
         "--best-effort-always",
-        "The same for any reason, including a wrong pool, token or setting.",
+        "As --best-effort, but for any reason, including a wrong pool, token or setting.",
     ),
     Option(
         "--unless-paused",
@@ -142,15 +143,17 @@ RUN = (
 )
 WITH = Option(
     "--with",
-    "End with this process, such as $$ in a shell; by default with those that started this command;"
-    " 0: with none.",
+    "End when this process ends, such as $$ in a shell; by default when the processes that started"
+    " this command end; 0: with none.",
     "PID",
 )
 ACQUIRE = (
     HANDLE,
     *WISH,
     *PATIENCE,
-    Option("--another", "Acquire one more lease in the same file, even if it has an equal one."),
+    Option(
+        "--another", "Acquire another lease in the same file, even if the file has an equal one."
+    ),
     RELEASE_TIMEOUT,
     WITH,
     JSON,
@@ -160,8 +163,8 @@ RENEW = (
     HANDLE,
     Option(
         "--loop",
-        "Keep renewing until the script ends that started this, a signal arrives, or the file is"
-        " removed.",
+        "Keep renewing until the script that started this command ends, a signal arrives, or the"
+        " file is removed.",
     ),
     WITH,
     Option("--for", "Longest time to renew with --loop; a day by default.", "TIME"),
@@ -174,7 +177,8 @@ RELEASE = (
     HANDLE,
     Option(
         "--delay",
-        "Return at once; the server ends the lease this long from now, or at its end if earlier.",
+        "Return at once; the server ends the lease after this time, or when the lease would end"
+        " anyway.",
         "TIME",
     ),
     RELEASE_TIMEOUT,
@@ -184,20 +188,26 @@ RELEASE = (
 STATUS = (HANDLE, JSON, *SERVER)
 OUTCOME = (
     Option("LEASE_ID", "Id of the lease.", "ID"),
-    Option("RESULT", "Outcome of what was started.", choices=("ok", "failed", "throttled")),
+    Option(
+        "RESULT", "Outcome of the start under the lease.", choices=("ok", "failed", "throttled")
+    ),
     Option("--detail", "Details, for people.", "TEXT"),
     JSON,
     *SERVER,
 )
 CAT = (
     HANDLE,
-    Option("--format", "One slot per line, or all separated by commas.", choices=("plain", "csv")),
+    Option(
+        "--format",
+        "Print one slot per line (plain), or all separated by commas (csv).",
+        choices=("plain", "csv"),
+    ),
 )
 TRAP = (
     HANDLE,
     Option(
         "--signal",
-        "Signal whose trap to set, in front of an existing one; EXIT by default.",
+        "Signal to trap; the code runs before an existing trap; EXIT by default.",
         "NAME",
         many=True,
     ),
@@ -206,7 +216,7 @@ COMMANDS = {
     "run": (RUN, "Run a command with a lease: acquire it, renew it, and always release it."),
     "lease acquire": (ACQUIRE, "Acquire a lease, keep it in a file, and print the file's name."),
     "lease renew": (RENEW, "Renew the leases in a file."),
-    "lease retry": (RETRY, "Release the leases in a file and ask for the same again, in one step."),
+    "lease retry": (RETRY, "Release the leases in a file and ask for them again, in one step."),
     "lease release": (
         RELEASE,
         "Release the leases in a file, or the lease ID; repeating it is harmless.",
@@ -217,7 +227,7 @@ COMMANDS = {
     ),
     "lease outcome": (
         OUTCOME,
-        "Report the outcome of what was started with a lease; see `moorage pool report`.",
+        "Report the outcome of a start under a lease; see `moorage pool report`.",
     ),
     "lease cat": (CAT, "Print the slots of the leases in a file, without asking the server."),
     "client.sh": ((), "Print bash functions for lease proxies: lease__acquire and others."),

@@ -151,7 +151,9 @@ def slot_labels_of(
         if not (colon and pool in pools):
             pool, rest = next(iter(pools)), text
             if len(pools) > 1:
-                raise UsageError(f"--slot-label {text!r}: with several pools, say POOL:NAME=VALUE")
+                raise UsageError(
+                    f"--slot-label {text!r}: with several pools, write POOL:NAME=VALUE"
+                )
         name, equals, value = rest.partition("=")
         if not (name and equals):
             raise UsageError(f"--slot-label: {text!r} is not NAME=VALUE or POOL:NAME=VALUE")

@@ -75,9 +75,9 @@ def write(text: str) -> None:
 def misfit_text(error: Exception) -> str:
     """Return why an answer could not be decoded, without the names of Python's errors."""
     if isinstance(error, KeyError):
-        return f"it has no {printable(str(error))}"
+        return f"the member {printable(str(error))} is missing"
     if isinstance(error, AttributeError):
-        return "a value in it has the wrong form"
+        return "a value has the wrong type"
     return printable(str(error))
 
 

@@ -95,7 +95,7 @@ def _run(this: Run) -> CommandEnd:
         try:
             keys = stack.enter_context(_keys(order))
         except BlockingIOError:
-            trouble = f"another process uses {order.key_file} and the lease of its key"
+            trouble = f"another process uses {order.key_file} and the lease of this key"
             return _no_lease(this, "", trouble)
         except OSError as error:
             return _no_lease(this, "", f"{order.key_file}: {error.strerror}")

@@ -8,8 +8,8 @@ PREFIX = "MOORAGE_"
 
 READ = {
     "MOORAGE_URL": "the server, http://HOST:PORT",
-    "MOORAGE_TOKEN": "the token to send to it",
-    "MOORAGE_TOKEN_FILE": "a file with that token, which is read again when it has changed",
+    "MOORAGE_TOKEN": "the token to send to the server",
+    "MOORAGE_TOKEN_FILE": "a file with the token, which is read again when it has changed",
     "MOORAGE_REQUIRE": "1 or yes: fail if no server is set, instead of running without a lease",
     "MOORAGE_LABELS": "0 or no: send no labels of host, user, process, command and CI job",
 }
@@ -19,12 +19,13 @@ LEASE_PREFIX = "MOORAGE_LEASE_"
 
 GIVEN = {
     "ID": "the lease",
-    "TOKEN": "its fencing token, to send with every change made under the lease",
-    "POOL": "its pools, separated by spaces",
-    "SLOTS": "the names of its slots, separated by spaces; empty if the pools have none",
-    "SLOTS_CSV": "the same, separated by commas",
-    "EXPIRES_AT": "when it would end without renewal, as of its grant",
-    "HOLD_UNTIL": "when its hold ends it; empty without a hold",
+    "TOKEN": "the fencing token, to send with every change made under the lease",
+    "POOL": "the pools of the lease, separated by spaces",
+    "SLOTS": "the names of the slots of the lease, separated by spaces; empty if the pools have"
+    " none",
+    "SLOTS_CSV": "the names of the slots, separated by commas",
+    "EXPIRES_AT": "when the lease would end without a renewal, as of its grant",
+    "HOLD_UNTIL": "when the hold ends the lease; empty without a hold",
     "OUTER": "the leases of the outer runs, separated by spaces; empty if there are none",
 }
 """The variables that a command with a lease gets, without their prefix, with their meanings."""

@@ -217,7 +217,7 @@ def check_labels_sought(pool: Pool, request: LeaseRequest) -> None:
             raise Error(
                 Code.QUEUE_FULL,
                 f"The tickets in the line of pool '{pool.name}' ask for {WISHES_MAX} different"
-                " sets of labels, which is the most. Try again later, or ask for labels that"
+                f" sets of labels, which is the limit. Try again later, or ask for labels that"
                 " others ask for.",
             )
 
@@ -235,7 +235,8 @@ def check_spec(spec: PoolSpec) -> None:
     if spec.hold_max is not None and (spec.hold is None or spec.hold > spec.hold_max):
         raise Error(
             Code.INVALID,
-            "hold_max needs a hold of at most hold_max: a request without a hold gets the pool's.",
+            "hold_max needs a hold of at most hold_max: a request without a hold gets the hold of"
+            " the pool.",
         )
     most = spec.queue_max_per_owner
     if most is not None and not 1 <= most <= spec.queue_max:

@@ -444,7 +444,7 @@ def retry(
         raise Error(
             Code.INVALID,
             f"Lease '{lease}' was made through Boskos or the lease proxy, and its holder would not"
-            " learn about a new one: revoke it instead.",
+            f" learn about a new lease: revoke this lease instead.",
         )
     if how.requeue and old.forced and not old.forced_by_operator:
         raise Error(Code.INVALID, f"Lease '{lease}' was forced, so it has no place in line.")

@@ -69,8 +69,8 @@ def _first(facts: Facts, ticket: Lease) -> int:
     if priority > MOVED_PRIORITY_MAX:
         raise Error(
             Code.INVALID,
-            f"Ticket '{ticket.id}' cannot be first: another has the highest priority,"
-            f" {MOVED_PRIORITY_MAX}. Give that one a lower priority before.",
+            f"Ticket '{ticket.id}' cannot be first: another ticket has the highest priority,"
+            f" {MOVED_PRIORITY_MAX}. Give that ticket a lower priority first.",
         )
     return priority
 

@@ -165,7 +165,7 @@ def check_spec(spec: PoolSpec) -> None:
     _check_number("limit", spec.limit, 0, MAX_INT)
     _check_number("per_member", spec.per_member, 0, MAX_INT)
     if (spec.per_member is None) != (spec.member_group is None):
-        raise Error(Code.INVALID, "per_member and member_group need each other.")
+        raise Error(Code.INVALID, "per_member and member_group go together: set both or neither.")
     if spec.member_group is not None:
         check_path("member_group", spec.member_group, GROUP_NAME_LENGTH_MAX)
     check_duration("ttl_max", spec.ttl_max, least_ttl)

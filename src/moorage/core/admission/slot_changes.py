@@ -102,8 +102,8 @@ def remove(facts: Facts, pool: str, name: str) -> tuple[Changes, Slot]:
     if slot.occupied:
         raise Error(
             Code.SLOT_IN_USE,
-            f"Slot '{name}' of pool '{pool}' is held by {slot.owner}: drain it, and it goes once"
-            " it is free.",
+            f"Slot '{name}' of pool '{pool}' is held by {slot.owner}: drain the slot, and it is"
+            f" removed once it is free.",
         )
     return _touching(Changes(slots={(pool, name): None}), found), slot
 
@@ -140,7 +140,7 @@ def _native(facts: Facts, pool: str) -> Pool:
         where = "has a limit" if found.spec.limit is not None else "follows Boskos' configuration"
         raise Error(
             Code.INVALID,
-            f"Pool '{pool}' {where}, so the native API cannot make or remove its slots:"
+            f"Pool '{pool}' {where}, so the native API cannot add or remove its slots:"
             " create a pool with native_slots.",
         )
     return found

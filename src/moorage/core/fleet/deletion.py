@@ -46,7 +46,7 @@ def delete(facts: Facts, when: When, name: str, pools: Iterable[str]) -> Changes
             Code.GROUP_IN_USE,
             f"{counted(len(following), 'pool')} ({_some(following)}) still "
             f"{'has' if len(following) == 1 else 'have'} units for each member of group '{name}': "
-            "give them another limit first, or delete them.",
+            "give these pools another limit first, or delete them.",
         )
     before = facts.deleted_groups.get(name)
     instances = [one for member in members for one in (*member.past, member.instance)]

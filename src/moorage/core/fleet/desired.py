@@ -48,8 +48,8 @@ def set_goal(facts: Facts, now: Instant, uuid: AgentId, spec: DesiredSpec) -> Ch
         where = "No part of the machine" if spec.provider is None else f"Provider {spec.provider}"
         raise Error(
             Code.INVALID,
-            f"{where} has class '{spec.resource_class}' in the last register of agent {uuid}: "
-            "name one that it lists, or set a default of its group.",
+            f"{where} has class '{spec.resource_class}' in the last registration of agent {uuid}:"
+            f" name a class that it lists, or set a default of the agent's group.",
         )
     for pair in wanted:
         _check_eligible(agent.parts[pair.provider].classes[pair.resource_class], pair, spec.goal)

@@ -122,7 +122,11 @@ def with_pass(made: Changes, group: str, name: str, last: Pass) -> Changes:
     """Add to the changes of `join` what the member says of its last pass. Raises INVALID."""
     codes = [*last.refused]
     if len(codes) > PASS_CODES_MAX or any(len(code) > IDENTIFIER_LENGTH_MAX for code in codes):
-        raise Error(Code.INVALID, f"last_pass has at most {PASS_CODES_MAX} codes, which are short.")
+        raise Error(
+            Code.INVALID,
+            f"last_pass must have at most {PASS_CODES_MAX} codes, each of at"
+            f" most {IDENTIFIER_LENGTH_MAX} characters.",
+        )
     for code in codes:
         check_plain("A code of last_pass", code)
     if not all(0 <= number <= MAX_INT for number in (last.nodes, *last.refused.values())):
@@ -179,7 +183,9 @@ def observe(
     if before is None:
         before = _new_group(facts, when, group)
     elif before.seen_at is not None and seen_at < before.seen_at:
-        raise Error(Code.STALE_REPORT, f"A later list of group '{group}' is known: it stays.")
+        raise Error(
+            Code.STALE_REPORT, f"The server has a later list of group '{group}' and keeps it."
+        )
     elif (before.observed, before.observer_error) == (observed, error) and before.seen_at:
         return Changes(seen={group: seen_at})
     after = replace(before, observed=observed, observer_error=error, seen_at=seen_at)
@@ -198,8 +204,8 @@ def fenced(group: str, name: str) -> Error:
     """Return the error for a reporter that has left, or that a newer instance has replaced."""
     return Error(
         Code.FENCED,
-        f"This is not the newest instance of member '{name}' of group '{group}', or it has left: "
-        "join with a new instance, or stop if another one runs.",
+        f"This is not the newest instance of member '{name}' of group '{group}', or the member has"
+        f" left: join with a new instance, or stop if another instance runs.",
     )
 
 
@@ -252,7 +258,8 @@ def _check_deleted(facts: Facts, group: str, instance: str | None = None) -> Non
     if not deleted.cleared:
         raise Error(
             Code.GROUP_BEING_DELETED,
-            f"Group '{group}' is being deleted, and its marks are still removed from providers: "
+            f"Group '{group}' is being deleted, and its marks are still being removed from"
+            f" providers: "
             "try again in a few seconds.",
         )
 

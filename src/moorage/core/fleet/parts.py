@@ -156,8 +156,8 @@ def _in_order(agent: Agent, specs: Sequence[PartSpec]) -> list[PartSpec]:
         if spec.parent not in (None, agent.root) and spec.parent not in by_provider:
             raise Error(
                 Code.PARENT_UNKNOWN,
-                f"Parent {spec.parent} of part '{spec.name}' is neither the root nor a part of "
-                "this register: list it, too.",
+                f"Parent {spec.parent} of part '{spec.name}' is neither the root nor a part of"
+                f" this registration: list it, too.",
             )
     ordered: dict[ProviderId, PartSpec] = {}
     waiting = list(by_provider.values())
@@ -198,8 +198,8 @@ def _check_child(agent: Agent, spec: PartSpec) -> None:
     if spec.provider != expected:
         raise Error(
             Code.INVALID,
-            f"The UUID of part '{spec.name}' must be {expected}, not {spec.provider}: the version 5"
-            f" UUID of its name in the namespace {agent.uuid}.",
+            f"The UUID of part '{spec.name}' must be {expected}, not {spec.provider}: the version"
+            f" 5 UUID of the part's name in the namespace {agent.uuid}.",
         )
 
 

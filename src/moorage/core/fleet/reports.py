@@ -189,18 +189,20 @@ def _check_actual(agent: Agent, sent: MachineReport) -> None:
     for uuid, name in sorted(expected - reported):
         raise Error(
             Code.INVALID,
-            f"The report omits '{name}' of provider {uuid}: a report has every class of the last "
-            "register. Add it, or register again without it.",
+            f"The report omits '{name}' of provider {uuid}: a report has every class of the last"
+            f" registration. Add the class, or register again without it.",
         )
     for uuid, name in sorted(reported - expected):
         raise Error(
             Code.INVALID,
-            f"The report has '{name}' of provider {uuid}, which is not in the last register: "
-            "register again, then report.",
+            f"The report has '{name}' of provider {uuid}, which is not in the last registration:"
+            f" register again, then report.",
         )
     for uuid, held in sent.actual.items():
         if uuid not in agent.parts:
-            raise Error(Code.INVALID, f"Provider {uuid} is no part of the last register: omit it.")
+            raise Error(
+                Code.INVALID, f"Provider {uuid} is not a part of the last registration: omit it."
+            )
         for name, amount in held.items():
             if not 0 <= amount <= MAX_INT:
                 raise Error(

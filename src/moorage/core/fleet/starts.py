@@ -75,7 +75,8 @@ def may_start(
     if not own:
         raise Error(
             Code.PLACE_NOT_FOUND,
-            f"Consumer {consumer} holds nothing on the machine of agent {agent.uuid}: claim first.",
+            f"Consumer {consumer} has no allocations on the machine of agent {agent.uuid}: claim"
+            f" them first.",
         )
     needed, ahead, actual = _sums(agent, own, places)
     enough = all(

@@ -197,7 +197,8 @@ def _relocate(trial: Trial, spec: ProviderSpec, before: Provider, movable: set[P
     if move and spec.uuid not in movable:
         raise Error(
             Code.PROVIDER_GENERATION,
-            f"Provider {spec.uuid} was made or moved by somebody else meanwhile; try again.",
+            f"Provider {spec.uuid} was created or moved by another client in the meantime; try"
+            f" again.",
         )
     name = before.name if spec.name is None else _name(spec.name)
     parent = None if spec.parent is UNSET else spec.parent
@@ -207,7 +208,7 @@ def _relocate(trial: Trial, spec: ProviderSpec, before: Provider, movable: set[P
 
 def _name(name: str) -> str:
     if len(name) > NAME_LENGTH_MAX:
-        raise Error(Code.INVALID, f"A name has at most {NAME_LENGTH_MAX} characters.")
+        raise Error(Code.INVALID, f"A name must have at most {NAME_LENGTH_MAX} characters.")
     return name
 
 

@@ -93,7 +93,7 @@ def offer_for(
         return OfferedCandidates(deque(found.candidates))
     if found.exhausted:
         return OfferedCandidates(
-            refusal=Error(Code.NO_CAPACITY, "Nothing has room for all of this now.")
+            refusal=Error(Code.NO_CAPACITY, "No providers have room for all of this now.")
         )
     return OfferedCandidates(
         refusal=Error(

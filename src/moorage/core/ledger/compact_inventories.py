@@ -119,8 +119,8 @@ class InventoryPacker:
     """Packs inventories, and caches what several of them have in common."""
 
     def __init__(self) -> None:
-        self._offers: dict[tuple[str, tuple[Any, ...]], InventoryFigures] = {}
-        self._combinations: dict[tuple[int, ...], tuple[InventoryFigures, ...]] = {}
+        self._offers: dict[tuple[Any, ...], InventoryFigures] = {}
+        self._combinations: dict[tuple[Any, ...], tuple[InventoryFigures, ...]] = {}
 
     def packed(self, inventories: Mapping[str, Inventory]) -> Inventories:
         """Return the same inventories, packed."""
@@ -129,19 +129,24 @@ class InventoryPacker:
         if len(self._offers) > SHARED_MAX or len(self._combinations) > SHARED_MAX:
             self._offers.clear()
             self._combinations.clear()
+        figures = [astuple(inventory) for inventory in inventories.values()]
+        # One look-up for all classes: providers of one kind are alike in everything but `OWN`.
+        key = (*inventories, *[each[:-OWN] for each in figures])
+        offers = self._combinations.get(key)
+        if offers is None:
+            offers = self._combinations[key] = self._combined(inventories)
+        own = [number for each in figures for number in each[-OWN:]]
+        return Inventories(offers, _packer(len(offers)).pack(*own))
+
+    def _combined(self, inventories: Mapping[str, Inventory]) -> tuple[InventoryFigures, ...]:
+        """Return the offers of these inventories, with those of other combinations shared."""
         offers = []
-        own: list[int] = []
         for name, inventory in inventories.items():
-            figures = astuple(inventory)
-            key = (name, figures[:-OWN])
-            offer = self._offers.get(key)
-            if offer is None:
-                offer = self._offers[key] = InventoryFigures.of(name, inventory)
-            offers.append(offer)
-            own += figures[-OWN:]
-        # While an offer is cached its id is unique; hashing offers would take longer.
-        combination = self._combinations.setdefault(tuple(map(id, offers)), tuple(offers))
-        return Inventories(combination, _packer(len(offers)).pack(*own))
+            shared = (name, *astuple(inventory)[:-OWN])
+            if shared not in self._offers:
+                self._offers[shared] = InventoryFigures.of(name, inventory)
+            offers.append(self._offers[shared])
+        return tuple(offers)
 
     def renamed(self, held: Inventories, old: str, new: str) -> Inventories:
         """Return the same inventories with class `old` renamed to `new`."""

@@ -146,7 +146,7 @@ def check(node: Node, provider: Provider | None) -> None:
         raise Error(
             Code.CLASS_MANAGED,
             f"Provider {provider.uuid} is managed by agent {provider.agent}, so reports do not "
-            "change it: report it no more, or decommission the agent and delete the provider.",
+            "change it: stop reporting it, or decommission the agent and delete the provider.",
         )
 
 

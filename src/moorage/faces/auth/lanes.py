@@ -89,4 +89,4 @@ class Lane:
 
 
 def _too_many() -> Error:
-    return Error(Code.OVERLOADED, "Too many tokens are being validated; try later.")
+    return Error(Code.OVERLOADED, "Too many tokens are being validated; try again later.")

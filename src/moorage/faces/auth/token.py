@@ -1,6 +1,7 @@
 """Moorage's own tokens, and the mapping of their roles to those of OpenStack's policies."""
 
 from collections.abc import Mapping
+from functools import partial
 
 from moorage.faces.auth.headers import token_of
 from moorage.faces.web import Caller, Recognized
@@ -44,7 +45,7 @@ class TokenAuthenticator:
         token = self._access.find_prompt(digest)
         if token is None:
             return None
-        return Recognized(caller_of(token), lambda: self._access.find_prompt(digest) is not None)
+        return Recognized(caller_of(token), partial(self._access.find_prompt, digest))
 
 
 def caller_of(token: Token) -> Caller:

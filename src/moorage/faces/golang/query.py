@@ -5,6 +5,7 @@ blank, and the first of repeated values counts.
 """
 
 import re
+from functools import partial
 from http import HTTPStatus
 from urllib.parse import unquote_to_bytes
 
@@ -14,7 +15,14 @@ from moorage.faces.web import RefusalError
 _BROKEN = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 
 
-def query_values(query_string: bytes) -> dict[str, str]:
+class Arguments(dict[str, str]):
+    """The arguments of a request by name; those that are absent are empty."""
+
+    def __missing__(self, name: str) -> str:
+        return ""
+
+
+def query_values(query_string: bytes) -> Arguments:
     """Return the first value of every name.
 
     Bytes that are not UTF-8 become surrogates, so that they can be written back unchanged.
@@ -26,14 +34,18 @@ def query_values(query_string: bytes) -> dict[str, str]:
         raise RefusalError(
             HTTPStatus.BAD_REQUEST, f"more than {BOSKOS_PARAMETERS_MAX} query parameters are given"
         )
-    values: dict[str, str] = {}
+    values = Arguments()
+    text = _text if b"%" in query_string or b"+" in query_string else _plain_text
     for pair in query_string.split(b"&"):
         if not pair or b";" in pair or _BROKEN.search(pair):
             continue
         name, _, value = pair.partition(b"=")
-        values.setdefault(_text(name), _text(value))
+        values.setdefault(text(name), text(value))
     return values
 
 
+_plain_text = partial(str, encoding="utf-8", errors="surrogateescape")
+
+
 def _text(raw: bytes) -> str:
-    return unquote_to_bytes(raw.replace(b"+", b" ")).decode("utf-8", "surrogateescape")
+    return _plain_text(unquote_to_bytes(raw.replace(b"+", b" ")))

@@ -6,6 +6,7 @@ MySQL return rows.
 """
 
 from collections.abc import Iterable
+from functools import partial
 
 from moorage.core.clock import Instant
 from moorage.core.ids import ConsumerId
@@ -40,7 +41,7 @@ def classes_in_order(catalog: Catalog, names: Iterable[str]) -> list[str]:
     """Return resource classes in the order of their numbers."""
     listed = list(names)
     if len(listed) > 1:
-        listed.sort(key=lambda name: class_key(catalog, name))
+        listed.sort(key=partial(class_key, catalog))
     return listed
 
 

@@ -124,6 +124,9 @@ def pieces_of(
     begin: bytes, items: Sequence[T], write: Callable[[Sequence[T]], bytes], end: bytes
 ) -> Iterator[bytes]:
     """Encode a long list in pieces: `begin`, the entries separated by commas, `end`."""
+    if len(items) <= PIECE_ITEMS:
+        yield begin + write(items) + end if items else begin + end
+        return
     yield begin
     for first in range(0, len(items), PIECE_ITEMS):
         yield (b"," if first else b"") + write(items[first : first + PIECE_ITEMS])

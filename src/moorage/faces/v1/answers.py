@@ -1,4 +1,4 @@
-"""The parts of a response, as ASGI wants them."""
+"""The parts of a response."""
 
 from http import HTTPStatus
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from moorage.faces.v1.routing import Route, StatusAnswer
-from moorage.faces.web import REQUEST_ID, Headers, Message
+from moorage.faces.web import REQUEST_ID, Headers
 
 SAFE = ((b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff"))
 """Headers of every response: many contain secrets, and none is a web page."""
@@ -30,9 +30,3 @@ def answered(route: Route, answer: Any) -> tuple[int, Headers, bytes]:
         (b"content-length", str(len(body)).encode()),
     ]
     return status, headers, body
-
-
-def messages_of(status: int, headers: Headers, body: bytes) -> tuple[Message, Message]:
-    """Return the ASGI messages of a complete response."""
-    start = {"type": "http.response.start", "status": status, "headers": headers}
-    return start, {"type": "http.response.body", "body": body}

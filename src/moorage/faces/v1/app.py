@@ -6,7 +6,6 @@ of life before they come here.
 """
 
 import logging
-from collections.abc import Awaitable
 from functools import partial
 from http import HTTPStatus
 from typing import Any
@@ -31,7 +30,6 @@ from moorage.faces.web import (
     WAITED,
     Authenticator,
     Caller,
-    Headers,
     Limits,
     Receive,
     RefusalError,
@@ -51,7 +49,7 @@ from moorage.service.app import Service
 PAGES_LINK = '<{}/ui>; rel="alternate"; type="text/html"'
 """The header `Link` of answers if there are pages for people, below a prefix. Source: RFC 8288."""
 
-UNPREFIXED_LINKS: Headers = [(b"link", PAGES_LINK.format("").encode())]
+UNPREFIXED = (b"link", PAGES_LINK.format("").encode())
 """The same without a prefix, as almost always."""
 
 NOBODY = Caller(user_id="", project_id=None, roles=frozenset())
@@ -84,6 +82,8 @@ class V1Face:
         self._authenticator = authenticator
         self._limits = limits
         self._plain_agents = plain_agents
+        self._usual = limits.body_bytes_max, "body_bytes_max"
+        self._bulk = limits.bulk_bytes_max, "bulk_bytes_max"
         self._table = Table(ROUTES)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -103,7 +103,10 @@ class V1Face:
                 return
             status, headers, body = answered(route, answer)
             if self._pages and route.prompt is None:  # no person reads those to signs of life
-                headers += _links(scope)
+                prefix = scope.get("root_path")
+                headers.append(
+                    (b"link", PAGES_LINK.format(prefix).encode()) if prefix else UNPREFIXED
+                )
             if request.delivery.told:
                 request.delivery.sends()
         except BaseException as error:
@@ -156,10 +159,11 @@ class V1Face:
             raise RefusalError(HTTPStatus.BAD_REQUEST, "This route has no query parameters.")
         body = None
         if route.body is not None:
-            raw = await self._body(headers, receive, route)
+            bulk = route.operation.content.bulk
+            limit, setting = self._bulk if bulk else self._usual
+            raw = await body_read(headers, receive, limit, setting)
             if not raw and route.body_optional:
                 raw = b"{}"
-            bulk = route.operation.content.bulk
             body = raw if bulk else await decoded(raw, partial(body_decode, raw, route.body))
 
         return Request(
@@ -197,16 +201,6 @@ class V1Face:
                 headers=((b"www-authenticate", b"Bearer"),),
             )
         return caller, authorization.check_caller(caller, route)
-
-    def _body(self, headers: dict[str, str], receive: Receive, route: Route) -> Awaitable[bytes]:
-        if route.operation.content.bulk:
-            return body_read(headers, receive, self._limits.bulk_bytes_max, "bulk_bytes_max")
-        return body_read(headers, receive, self._limits.body_bytes_max, "body_bytes_max")
-
-
-def _links(scope: Scope) -> Headers:
-    prefix = scope.get("root_path")
-    return [(b"link", PAGES_LINK.format(prefix).encode())] if prefix else UNPREFIXED_LINKS
 
 
 def _refused(

@@ -114,12 +114,6 @@ def _lists_of(kind: Any) -> frozenset[str]:
     return frozenset(name for name, hint in hints.items() if get_origin(hint) is list)
 
 
-def _check_names(value: Mapping[str, Any], known: frozenset[str]) -> None:
-    if not value.keys() <= known:
-        unknown = min(value.keys() - known)
-        raise msgspec.ValidationError(f"Object contains unknown field `{unknown}`")
-
-
 @cache
 def _check_of(kind: Any) -> Check | None:
     """Return a check that raises ValidationError for names unknown to `kind`, at any depth.
@@ -150,7 +144,9 @@ def _check_fields(kind: Any) -> Check:
     inner = [(name, check) for name in hints if (check := _check_of(hints[name])) is not None]
 
     def check_fields(value: Any) -> None:
-        _check_names(value, known)
+        if not value.keys() <= known:
+            unknown = min(value.keys() - known)
+            raise msgspec.ValidationError(f"Object contains unknown field `{unknown}`")
         for name, check in inner:
             if name in value:
                 check(value[name])

@@ -21,9 +21,10 @@ ENUMS: dict[str, Any] = {
 """The names of schemas of values that are one of a few."""
 
 ENUM_DESCRIPTIONS = {
-    "AgentPolicy": "What operators want of a machine: use it, place nothing new on it, or never.",
+    "AgentPolicy": "What operators want of a machine: use it, place nothing new on it, or never"
+    " use it again.",
     "AgentState": "A decommissioned agent never returns.",
-    "Directive": "What an agent must do now; inert: stop all work, for ever.",
+    "Directive": "What an agent must do now; inert: stop all work permanently.",
     "Expire": "Whether a lease that is not renewed in time frees its units or keeps them.",
     "LeaseCause": "Why a lease has ended, or a ticket without a grant.",
     "LeaseResult": "The outcome of what was started with a lease.",
@@ -32,7 +33,7 @@ ENUM_DESCRIPTIONS = {
     "OnRetry": "Whether a retry keeps its place, or goes to the end of the line.",
     "Phase": "Whether an agent has finished its first full pass since it registered.",
     "Readiness": "What the reports of an agent say of its machine since it booted.",
-    "Until": "What to wait for: the grant of a ticket, or its end or that of a lease.",
+    "Until": "What to wait for: the grant of a ticket, or the end of a ticket or lease.",
 }
 
 VARIABLES = {
@@ -47,7 +48,7 @@ VARIABLES = {
 PARAMETERS = {
     "after": "A cursor, EPOCH.REVISION or EPOCH.REVISION.N; without it only changes from now on.",
     "boot_id": "The boot of the machine; required.",
-    "by": "What each line sums up; class: all providers of a resource class.",
+    "by": "What each line sums up; class: all providers with a resource class.",
     "candidates": "The question as the query string of Placement's `GET /allocation_candidates`.",
     "cursor": "The `next` of the page before; null: the first page.",
     "ends": "How many of the fullest and of the emptiest providers each line names; at most 10.",
@@ -71,17 +72,18 @@ PARAMETERS = {
     "policy": "Only agents with this policy.",
     "pool": "The name of a pool.",
     "project": "Only consumers of this project.",
-    "provider": "Only consumers that hold something of the provider with this UUID.",
+    "provider": "Only consumers with allocations of the provider with this UUID.",
     "query": "The question, as JSON.",
     "readiness": "Only agents with this readiness.",
-    "reason": "Why, for the audit trail.",
+    "reason": "The reason, for the audit log.",
     "record_version": "Release only if the record of the lease has this version.",
     "resource_class": "Only this resource class.",
     "since": "How long ago leases may have ended, in seconds.",
     "state": "Only entries in this state.",
-    "target": "Only what was done to this: a pool's name, the id of a lease, a token or an agent.",
+    "target": "Only entries about this object: the name of a pool, or the id of a lease, a token"
+    " or an agent.",
     "token": "The fencing token of the lease.",
-    "type": "Only consumers of this type; unknown: those without one.",
+    "type": "Only consumers of this type; unknown: those without a type.",
     "until": "What to wait for.",
     "gave_up": "Whether the longest wait of the ticket's client is over: its cause then says so.",
     "revoke_leases": "Whether the leases of the token end, too, not only its tickets.",

@@ -10,12 +10,13 @@ from functools import partial
 from moorage.faces.json_decoding import plain_decode
 from moorage.faces.path_table import Table, ends_of
 from moorage.faces.v1 import authorization
-from moorage.faces.v1.answers import answered, head_of, messages_of
+from moorage.faces.v1.answers import SAFE, answered
 from moorage.faces.v1.routes import ROUTES
 from moorage.faces.v1.routing import PromptHandler, PromptRequest, Route
 from moorage.faces.web import (
+    REQUEST_ID,
+    Headers,
     Limits,
-    Message,
     PromptAnswer,
     Recognize,
     Scope,
@@ -82,10 +83,10 @@ class PromptFace:
         route: Route,
         handler: PromptHandler,
         request: PromptRequest[object],
-        still: Callable[[], bool],
+        still: Callable[[], object],
         scheme: str,
         client: str,
-    ) -> tuple[Message, Message] | None:
+    ) -> tuple[int, Headers, bytes] | None:
         try:
             if not still():
                 return None
@@ -97,4 +98,5 @@ class PromptFace:
         if answer is None:
             return None
         status, headers, content = answered(route, answer)
-        return messages_of(status, headers + head_of(request_id_new()), content)
+        headers += ((REQUEST_ID, request_id_new().encode()), *SAFE)
+        return status, headers, content

@@ -37,7 +37,7 @@ pauses comes in time, and the last ones are short; also if the work lasts half a
 Fitting = Literal["none", "fitting"]
 
 WAYS: Final = (
-    "To wait longer, let Moorage start it: write extra.moorage_want onto the node"
+    "To wait longer, let Moorage start the node: set extra.moorage_want on the node"
     " (moorage ironic govern), or run moorage ironic rollout"
 )
 """The advice in the answer to a client that would give up before its turn."""

@@ -94,7 +94,7 @@ class Governor:
                 continue
             status = await self._nodes.extra_put(uuid, WANT, None)
             if status >= HTTPStatus.BAD_REQUEST:
-                log.debug("the wish of node %s stays for now: Ironic answers %s", uuid, status)
+                log.debug("cannot remove the wish of node %s yet: Ironic answered %s", uuid, status)
 
     def _starts(self, picture: Picture) -> tuple[list[Start], dict[str, str], set[str]]:
         """Return what can be started now, why other wishes cannot, by UUID, and what must wait."""
@@ -108,7 +108,9 @@ class Governor:
             if wish is None or is_needless(node, wish.verb) or uuid in picture.busy:
                 continue
             if not self._may_wish(node):
-                remarks[uuid] = "it has an owner or a lessee, whose wishes are not carried out"
+                remarks[uuid] = (
+                    "it has an owner or a lessee, whose wishes need the option --project-wishes"
+                )
                 continue
             if (hindrance := hindrance_of(node, wish.verb)) is not None:
                 remarks[uuid] = hindrance
@@ -158,7 +160,7 @@ class Notes:
         try:
             return await self._nodes.extra_put(uuid, NOTE, value) < HTTPStatus.BAD_REQUEST
         except IronicError as error:
-            log.debug("no note on node %s: %s", uuid, error)
+            log.debug("cannot write the note on node %s: %s", uuid, error)
             return False
 
 

@@ -14,7 +14,7 @@ from multidict import CIMultiDict
 
 from moorage.client.run.printing import printable
 from moorage.client.transport import shown_url
-from moorage.integrations.answers import LongAnswerError, json_of, read_answer
+from moorage.integrations.answers import LongAnswerError, json_of, object_of, read_answer
 from moorage.integrations.connection_errors import reason_of, without
 from moorage.integrations.connections import Connections
 from moorage.integrations.provisioning.start import HostSystemError
@@ -136,7 +136,9 @@ class NodeReader(Connections):
         )
         for name in found:
             if not HOST_NAME.fullmatch(name):
-                raise IronicError(f"{self.url} has a conductor with the odd name {_clipped(name)}")
+                raise IronicError(
+                    f"{self.url} has a conductor with the invalid name {_clipped(name)}"
+                )
         return found
 
     async def _pages(
@@ -196,7 +198,7 @@ class NodeReader(Connections):
             return None
         node = self._object(status, body)
         if not _is_entry(node, "uuid"):
-            raise IronicError(f"{self.url} is not Ironic: its answer is no node")
+            raise IronicError(f"{self.url} is not Ironic: its answer is not a node")
         return node
 
     async def provision(self, uuid: str, body: Mapping[str, Any]) -> tuple[int | None, str]:
@@ -217,13 +219,9 @@ class NodeReader(Connections):
         return status
 
     def _object(self, status: int, body: bytes) -> dict[str, Any]:
-        content, reason = None, "no JSON object"
-        try:
-            content = json_of(body)
-        except ValueError as error:
-            reason = f"no JSON: {error}"
-        if status != HTTPStatus.OK or not isinstance(content, dict):
-            said = fault_of(body) or reason
+        content, problem = object_of(body)
+        if status != HTTPStatus.OK or content is None:
+            said = fault_of(body) or problem
             reason = _clipped(without(said, self._headers().values()))
             raise IronicError(f"{self.url} answered {status}: {reason}")
         return content
@@ -267,7 +265,7 @@ class NodeReader(Connections):
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
             raise IronicError(f"no answer from {self.url}: {reason_of(error)}") from error
         if (version := version_of(newest)) is None:
-            raise IronicError(f"{self.url} is not Ironic: it does not say which versions it has")
+            raise IronicError(f"{self.url} is not Ironic: its answer names no API versions")
         return version
 
 

@@ -111,13 +111,15 @@ def place_of(
         # A form may have the parameter, too.
         raise AmbiguousError(f"{method} is not allowed here: use PUT.")
     if names[0] != "v1" or "nodes" not in names:
-        raise AmbiguousError(f"'{path}' is no known address: use /v1/nodes/NODE/states/provision.")
+        raise AmbiguousError(
+            f"'{path}' is not a known address: use /v1/nodes/NODE/states/provision."
+        )
     at = names.index("nodes")
     parents, below = tuple(names[1:at]), names[at + 1 :]
     for first in (0, 1) if parents in _PARENTS else ():
         if tuple(below[first : first + 2]) == PLACE and len(below) <= len(PLACE) + 2:
             return ProvisionPath(*below[:first], *below[first + 2 :])
-    raise AmbiguousError(f"'{path}' is no known address: use /v1/nodes/NODE/states/provision.")
+    raise AmbiguousError(f"'{path}' is not a known address: use /v1/nodes/NODE/states/provision.")
 
 
 def request_of(
@@ -139,21 +141,23 @@ def request_of(
     found: dict[str, Any] = {}
     for name, value in given:
         if not _NAME.fullmatch(name):
-            raise AmbiguousError(f"{name!r} is no parameter of this request: omit it.")
+            raise AmbiguousError(f"{name!r} is not a parameter of this request: omit it.")
         if name in found:
-            raise AmbiguousError(f"'{name}' is given twice: give it once, in the body.")
+            raise AmbiguousError(f"'{name}' is given twice: send it once, in the body.")
         found[name] = value
     node, verb = _text(found, NODE), _text(found, TARGET)
     if not _NODE.fullmatch(node):
         raise AmbiguousError(f"'{NODE}' must be the UUID or the name of a node.")
     if not VERB.fullmatch(verb):
-        raise AmbiguousError(f"'{TARGET}' must be a verb in small letters, such as 'active'.")
+        raise AmbiguousError(f"'{TARGET}' must be a verb in lower case, such as 'active'.")
     return ProvisionRequest(node, verb)
 
 
 def _segments(path: str) -> list[str]:
     if strange := _STRANGE.search(path):
-        raise AmbiguousError(f"The path must not have '{strange[0]}': send it in plain letters.")
+        raise AmbiguousError(
+            f"The path must not have '{strange[0]}': send the character itself, not encoded."
+        )
     try:
         names = [unquote_to_bytes(part).decode() for part in path.split("/")]
     except UnicodeDecodeError as error:
@@ -225,5 +229,5 @@ class _Members:
 def _text(found: Mapping[str, Any], name: str) -> str:
     value = found.get(name)
     if not isinstance(value, str) or not value:
-        raise AmbiguousError(f"'{name}' is missing, or is no text.")
+        raise AmbiguousError(f"'{name}' is missing or not a string.")
     return value

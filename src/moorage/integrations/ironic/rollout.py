@@ -92,7 +92,7 @@ class Wave:
     ) -> Member:
         """Return how far a node is."""
         if node is None:
-            return self._at(before, Phase.FAILED, "it is not in Ironic any more")
+            return self._at(before, Phase.FAILED, "it is no longer in Ironic")
         state = str(node.get("provision_state"))
         own = [lease for lease in leases if lease.key.endswith(f"/{self.verb}")]
         if own or self.verb in VERBS_OF_STATE.get(state, ()):

@@ -173,13 +173,13 @@ def expected_seconds(verb: str, text: str) -> float:
     """Return how long work for a verb is expected to last. Raises RulesError."""
     if verb != EVERY_VERB and verb not in EVENTS:
         known = ", ".join((EVERY_VERB, *EVENTS))
-        raise RulesError(f"'{verb}' is no verb whose work lasts; they are {known}.")
+        raise RulesError(f"'{verb}' is not a verb that starts work; these verbs are {known}.")
     try:
         seconds = seconds_of(text)
     except ValueError as error:
         raise RulesError(f"expected: {error}") from error
     if not 0 < seconds <= EXPECTED_MAX:
-        raise RulesError(f"expected: '{text}' must be more than nothing, and at most 7d.")
+        raise RulesError(f"expected: '{text}' must be above 0 and at most 7d.")
     return seconds
 
 

@@ -54,5 +54,5 @@ class NodeRequests:
         """Ask for the provision state."""
         status, fault = await self._nodes.provision(start.host.uuid, start.body)
         soon = status == HTTPStatus.CONFLICT or is_for_now(status, fault)
-        text = fault or f"it has answered {status}"
+        text = fault or f"Ironic answered {status}"
         return StartResult(outcome_of(status, fault), text, soon=soon)

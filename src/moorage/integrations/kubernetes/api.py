@@ -18,7 +18,7 @@ import aiohttp
 
 from moorage.client.run.printing import printable
 from moorage.client.transport import shown_url
-from moorage.integrations.answers import ANSWER_BYTES_MAX, LongAnswerError, json_of, read_answer
+from moorage.integrations.answers import ANSWER_BYTES_MAX, LongAnswerError, object_of, read_answer
 from moorage.integrations.connection_errors import reason_of, without
 from moorage.integrations.connections import CONNECT_SECONDS, Connections
 from moorage.integrations.provisioning.start import HostSystemError
@@ -129,7 +129,7 @@ class KubernetesApi(Connections):
                 return None
             raise
         if not is_object(found):
-            raise KubernetesError(f"{self.url} is not Kubernetes: its answer is no object")
+            raise KubernetesError(f"{self.url} is not Kubernetes: its answer is not an object")
         return found
 
     async def all(self, path: str, **query: str) -> list[Object]:
@@ -241,7 +241,7 @@ class KubernetesApi(Connections):
             page = self._object(status, body)
             items = page.get("items")
             if not isinstance(items, list) or not all(map(is_object, items)):
-                raise KubernetesError(f"{self.url} is not Kubernetes: its answer is no list")
+                raise KubernetesError(f"{self.url} is not Kubernetes: its answer is not a list")
             size, objects = size + len(body), objects + len(items)
             if size > LIST_BYTES_MAX or objects > LIST_MAX:
                 raise KubernetesError(
@@ -306,15 +306,11 @@ class KubernetesApi(Connections):
 
     def _object(self, status: int, body: bytes) -> Object:
         """Return the object in an answer. Raises KubernetesError for a refusal."""
-        content, problem = None, "no JSON object"
-        try:
-            content = json_of(body)
-        except ValueError as error:
-            problem = f"no JSON: {error}"
-        if isinstance(content, dict) and HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
+        content, problem = object_of(body)
+        if content is not None and HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
             return content
         said, reason = problem, ""
-        if isinstance(content, dict):
+        if content is not None:
             said, reason = str(content.get("message") or said), str(content.get("reason") or "")
         secrets = [value.rpartition(" ")[2] for value in self._connection.headers().values()]
         said = printable(without(said, secrets))

@@ -32,8 +32,8 @@ def in_cluster() -> Connection:
     found = kopf.login_with_service_account(settings=kopf.OperatorSettings())
     if found is None:
         raise UnusableError(
-            f"no cluster is named: {VARIABLE} is not set, and this is no pod: there is no"
-            f" {TOKEN_FILE}. Use --kubeconfig"
+            f"no cluster is set: use --kubeconfig or {VARIABLE}. This is not a pod, because there"
+            f" is no {TOKEN_FILE}"
         )
     try:
         token = FileValue(TOKEN_FILE, lambda text: token_of(text, TOKEN_FILE))
@@ -66,7 +66,7 @@ def by_kubeconfig(path: str, context: str | None = None) -> Connection:
     except OSError as error:
         raise UnusableError(f"{path}: {error.strerror or error}") from error
     except (yaml.YAMLError, AttributeError, TypeError, UnicodeDecodeError) as error:
-        raise UnusableError(f"{path} is no kubeconfig file") from error
+        raise UnusableError(f"{path} is not a kubeconfig file") from error
     except UnusableError:
         raise
     except ValueError as error:

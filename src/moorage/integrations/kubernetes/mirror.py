@@ -120,10 +120,12 @@ class Mirror:
         if self._task.done():
             self._task.result()  # it never ends by itself, except by a fault
         if self._version is None:
-            raise StaleError(f"{self._path} of {self._api.url} was not read yet: {self._trouble}")
+            raise StaleError(
+                f"{self._path} of {self._api.url} has not been read yet: {self._trouble}"
+            )
         if not self._watching and (since := monotonic() - self._ended) > STALE_SECONDS:
             raise StaleError(
-                f"{self._path} of {self._api.url} was not heard of for {since:.0f} s:"
+                f"{self._path} of {self._api.url} has not been heard of for {since:.0f} s:"
                 f" {self._trouble}"
             )
         return [one for _, one in sorted(self._objects.items())]
@@ -153,7 +155,7 @@ class Mirror:
             self._older += 1
             if self._older < OLDER_MAX:
                 raise KubernetesError(
-                    f"{self._api.url} is in an older state than before: {version} comes before"
+                    f"{self._api.url} is in an earlier state than before: {version} comes before"
                     f" {self._version}"
                 )
             log.warning("the state of %s was restored: it is read again", self._api.url)
@@ -237,7 +239,7 @@ class Mirror:
     def _number(self, version: str) -> int:
         if not version.isdecimal() or len(version) > DIGITS_MAX:
             raise KubernetesError(
-                f"{self._api.url}: '{version[:40]}' is no version that can be compared"
+                f"{self._api.url}: '{version[:40]}' is not a number, so versions cannot be compared"
             )
         return int(version)
 

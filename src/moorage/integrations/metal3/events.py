@@ -129,7 +129,7 @@ def events_of(
     """Yield the event that each host is to have, with its UID; see `Explainer.explain`."""
     for uid, host in hosts.items():
         if (why := refused.get(uid)) is not None:
-            text = f"It works, and cannot be counted: {why}"
+            text = f"The host is busy, but cannot be counted: {why}"
             yield uid, Event(host, State.UNCOUNTED, why, text, now)
         elif pause_of(host) != OWN and leases.get(uid) and work_of(host) and error_of(host):
             yield uid, _failed(host, now)
@@ -139,7 +139,7 @@ def events_of(
         elif (ticket := in_line(tickets.get(uid, ()))) is not None:
             yield uid, _waits(host, ticket)
         elif (why := remarks.get(uid)) is not None:
-            yield uid, Event(host, State.NOT_STARTED, why, f"It does not start: {why}", now)
+            yield uid, Event(host, State.NOT_STARTED, why, f"The host does not start: {why}", now)
 
 
 def _last_start(leases: Collection[Lease], now: datetime) -> Lease | None:
@@ -159,13 +159,13 @@ def _started(host: BareMetalHost, lease: Lease) -> Event:
     at = lease.granted_at or lease.asked_at
     waited = round((at - lease.asked_at).total_seconds())
     verb = lease.key.rpartition("/")[2]
-    text = f"{_units_text(lease.needs)} granted after {waited} s: it starts to {verb}"
+    text = f"{_units_text(lease.needs)} granted after {waited} s: the host starts to {verb}"
     return Event(host, State.STARTED, lease.id, text, at)
 
 
 def _failed(host: BareMetalHost, now: datetime) -> Event:
     cause = f"{error_kind_of(host)} {errors_of(host)}"
-    text = f"It has failed, and gives its units back soon: {error_text(host)}: {error_of(host)}"
+    text = f"The host has failed, and releases its units soon: {error_text(host)}: {error_of(host)}"
     return Event(host, State.FAILED, cause, text, now)
 
 
@@ -238,7 +238,7 @@ class Events:
                 self._forbidden(error, until)
                 return
             if error.status != HTTPStatus.CONFLICT:
-                log.debug("no event about host %s: %s", uid, error)
+                log.debug("cannot create the event about host %s: %s", uid, error)
                 self._posted[uid] = _Posted("", None, until)
                 return
         self._posted[uid] = _Posted(event.name, event.state, until)

@@ -173,7 +173,7 @@ class Governor:
             elif (wait := self._wait_of(host)) is not None:
                 held[uid] = wait
             elif pools := picture.blocked(uid, start.needs):
-                held[uid] = f"hosts work that cannot be counted in {', '.join(pools)}"
+                held[uid] = f"some busy hosts cannot be counted in {', '.join(pools)}"
                 kept.add(uid)
             elif (
                 uid in picture.adopted  # with leases that this pass has not seen
@@ -244,7 +244,7 @@ class Governor:
             return
         if await self._changed(host, self._requests.pause):
             log.warning(
-                "%s has failed, and gives its units back until its next try: %s: %s",
+                "%s has failed, and releases its units until its next try: %s: %s",
                 name_of(host),
                 error_text(host),
                 error_of(host),
@@ -304,7 +304,7 @@ class Governor:
             return None
         return (
             f"it has failed: {error_text(host)}: {error_of(host)};"
-            f" it has no unit, and waits in line again from {again:%F %T %Z}"
+            f" it has no units, and waits in line again from {again:%F %T %Z}"
         )
 
     def _is_counted(self, host: BareMetalHost, leases: Collection[Lease]) -> bool:

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Any
 
 from moorage.integrations.metal3.status import BareMetalHost as BareMetalHost
-from moorage.integrations.metal3.status import status_of
+from moorage.integrations.metal3.status import mapping_of, status_of
 
 PAUSED = "baremetalhost.metal3.io/paused"
 """The annotation that holds a host back, whatever its value. Each controller removes its own."""
@@ -90,8 +90,7 @@ def name_of(host: BareMetalHost) -> str:
 
 def annotations_of(host: BareMetalHost) -> Mapping[str, str]:
     """Return the annotations of a host."""
-    found = host["metadata"].get("annotations")
-    return found if isinstance(found, Mapping) else {}
+    return mapping_of(host["metadata"].get("annotations"))
 
 
 def pause_of(host: BareMetalHost) -> str | None:
@@ -314,8 +313,8 @@ def _within(host: BareMetalHost, *names: str) -> Mapping[str, Any]:
     if names[0] == "status":
         found, names = status_of(host), names[1:]
     for name in names:
-        found = found.get(name) if isinstance(found, Mapping) else None
-    return found if isinstance(found, Mapping) else {}
+        found = mapping_of(found).get(name)
+    return mapping_of(found)
 
 
 def _url(part: Mapping[str, Any]) -> str:

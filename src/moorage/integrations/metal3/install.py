@@ -70,7 +70,10 @@ def documents(wanted: Installation) -> str:
                 " ._/:@%~+[]-, with a letter or digit first"
             )
     if wanted.gated:
-        failing = ("Ignore", "The gate before Ironic still limits what is written without a pause.")
+        failing = (
+            "Ignore",
+            "The gate before Ironic still limits hosts that are written without a pause.",
+        )
     else:
         failing = ("Fail", "Nothing else limits a host that is written without a pause.")
     beta = wanted.admission is AdmissionMethod.POLICY_V1BETA1

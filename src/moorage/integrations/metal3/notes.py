@@ -105,7 +105,7 @@ class Notes:
             # Not if the host was changed: it may have been granted meanwhile.
             return await self._requests.note(self._hosts[uid], text)
         except KubernetesError as error:
-            log.debug("no note on host %s: %s", uid, error)
+            log.debug("cannot write the note on host %s: %s", uid, error)
             return False
 
 

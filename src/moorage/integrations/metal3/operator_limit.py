@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from moorage.integrations.kubernetes.api import KubernetesApi, KubernetesError, Object
+from moorage.integrations.metal3.status import mapping_of
 
 LIMIT = "PROVISIONING_LIMIT"
 DEFAULT = "20"
@@ -44,9 +45,9 @@ async def operator_limits(api: KubernetesApi) -> list[OperatorLimit]:
 def _operators(deployment: Object) -> Iterator[Mapping[str, Any]]:
     """Yield the containers of a Deployment that run the operator."""
     spec = deployment.get("spec")
-    pod = _object(_object(_object(spec).get("template")).get("spec"))
+    pod = mapping_of(mapping_of(mapping_of(spec).get("template")).get("spec"))
     for container in pod.get("containers") or ():
-        image = str(_object(container).get("image") or "")
+        image = str(mapping_of(container).get("image") or "")
         if OPERATOR in image or any(one.get("name") == LIMIT for one in _env(container)):
             yield container
 
@@ -58,11 +59,11 @@ async def _value(api: KubernetesApi, namespace: str, container: Mapping[str, Any
             continue
         if one.get("value"):
             return str(one["value"])
-        source = _object(_object(one.get("valueFrom")).get("configMapKeyRef"))
+        source = mapping_of(mapping_of(one.get("valueFrom")).get("configMapKeyRef"))
         return await _of_map(api, namespace, source.get("name"), str(source.get("key")))
     found = None
     for one in container.get("envFrom") or ():
-        source = _object(_object(one).get("configMapRef"))
+        source = mapping_of(mapping_of(one).get("configMapRef"))
         value = await _of_map(api, namespace, source.get("name"), LIMIT)
         found = value or found  # the last one wins
     return found
@@ -75,13 +76,9 @@ async def _of_map(api: KubernetesApi, namespace: str, name: Any, key: str) -> st
         found = await api.get(f"/api/v1/namespaces/{namespace}/configmaps/{name}")
     except KubernetesError:
         return None  # not everybody may read it
-    value = _object((found or {}).get("data")).get(key)
+    value = mapping_of((found or {}).get("data")).get(key)
     return str(value) if value else None
 
 
 def _env(container: Any) -> list[Mapping[str, Any]]:
-    return [_object(one) for one in _object(container).get("env") or ()]
-
-
-def _object(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
+    return [mapping_of(one) for one in mapping_of(container).get("env") or ()]

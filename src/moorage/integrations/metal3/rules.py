@@ -23,7 +23,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 
 from moorage.integrations.metal3.hosts import BareMetalHost, Verb, verbs_of
-from moorage.integrations.metal3.status import status_of
+from moorage.integrations.metal3.status import mapping_of, status_of
 from moorage.integrations.provisioning import rules
 from moorage.integrations.provisioning.rules import (
     RULES_MAX,
@@ -76,23 +76,23 @@ class Rules:
 
 def fields_of(host: BareMetalHost) -> Fields:
     """Return the fields of a host, for rules; those that it does not have are missing."""
-    metadata, spec = host["metadata"], _object(host.get("spec"))
+    metadata, spec = host["metadata"], mapping_of(host.get("spec"))
     image, hardware = (
-        _object(spec.get("image")),
-        _object(status_of(host).get("hardware")),
+        mapping_of(spec.get("image")),
+        mapping_of(status_of(host).get("hardware")),
     )
-    vendor, consumer = _object(hardware.get("systemVendor")), _object(spec.get("consumerRef"))
+    vendor, consumer = mapping_of(hardware.get("systemVendor")), mapping_of(spec.get("consumerRef"))
     found: dict[str, Any] = {
         "name": metadata["name"],
         "namespace": metadata.get("namespace", "default"),
-        "labels": _object(metadata.get("labels")),
+        "labels": mapping_of(metadata.get("labels")),
         "image": _public(image.get("url")),
         "image_format": image.get("format"),
-        "deploy": _object(spec.get("customDeploy")).get("method"),
+        "deploy": mapping_of(spec.get("customDeploy")).get("method"),
         "online": str(bool(spec.get("online"))).lower(),
-        "bmc": str(_object(spec.get("bmc")).get("address") or "").partition(":")[0],
+        "bmc": str(mapping_of(spec.get("bmc")).get("address") or "").partition(":")[0],
         "boot_mode": spec.get("bootMode"),
-        "architecture": spec.get("architecture") or _object(hardware.get("cpu")).get("arch"),
+        "architecture": spec.get("architecture") or mapping_of(hardware.get("cpu")).get("arch"),
         "profile": spec.get("hardwareProfile"),
         "consumer": consumer.get("name"),
         "vendor": vendor.get("manufacturer"),
@@ -122,8 +122,8 @@ def parse(content: Mapping[str, Any]) -> Rules:
         head, dot, _ = name.partition(".")
         if head not in FIELDS or bool(dot) is not (head == "labels"):
             raise RulesError(
-                f"'{name}' is no field of a host; the fields are"
-                f" {', '.join(FIELDS)}, where labels are like labels.rack."
+                f"'{name}' is not a field of a host; the fields are {', '.join(FIELDS)}; write a"
+                f" label as labels.NAME."
             )
     return found
 
@@ -143,7 +143,3 @@ def _rule(given: RuleTable) -> Rule:
 def _public(url: Any) -> Any:
     """Return a URL without what may be secret: it may name a pool, and everybody reads that."""
     return SECRET.sub(r"\1", url) if isinstance(url, str) else None
-
-
-def _object(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}

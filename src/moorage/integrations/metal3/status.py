@@ -21,17 +21,21 @@ KEPT_MAX = 256
 """Annotations that are decoded once: a host keeps its own only until BMO has looked at it."""
 
 
+def mapping_of(value: Any) -> Mapping[str, Any]:
+    """Return a value of an object if it is an object itself; otherwise an empty one."""
+    return value if isinstance(value, Mapping) else {}
+
+
 def status_of(host: BareMetalHost) -> Mapping[str, Any]:
     """Return the status of a host: the stored one, or that of its annotation; empty: none."""
     stored = host.get("status")
     if isinstance(stored, Mapping) and stored.get("lastUpdated"):
         return stored
-    annotations = host["metadata"].get("annotations")
-    said = annotations.get(STATUS) if isinstance(annotations, Mapping) else None
+    said = mapping_of(host["metadata"].get("annotations")).get(STATUS)
     moved = _decoded(said) if isinstance(said, str) and said else None
     if moved is not None:
         return moved
-    return stored if isinstance(stored, Mapping) else {}
+    return mapping_of(stored)
 
 
 @lru_cache(maxsize=KEPT_MAX)

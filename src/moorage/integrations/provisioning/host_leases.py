@@ -41,7 +41,7 @@ class OtherUnitsError(Exception):
     """The host works with other units than it asks for: that work must end first."""
 
     def __init__(self, lease: Lease) -> None:
-        super().__init__("it has other units: its earlier work must end first")
+        super().__init__("it holds other units: its earlier work must end first")
         self.lease = lease
 
 
@@ -275,9 +275,9 @@ class HostLeases:
             if unit_release.is_over_after_answer(work_state_of(lease)):
                 await self._release(lease, lease.record_version, requeue=requeue)
         except (UnreachableError, UndecodableError, RefusedError) as error:
-            log.warning("the answer to request %s is not stored: %s", request, error)
+            log.warning("cannot store the answer to request %s: %s", request, error)
         except (EndedError, CrowdedError, NotSentError) as error:
-            log.warning("the answer to request %s is not stored: %s", request, error)
+            log.warning("cannot store the answer to request %s: %s", request, error)
 
     async def give_back(self, lease: Lease, *, requeue: bool) -> None:
         """Release a unit for which no request was sent, or withdraw a ticket.

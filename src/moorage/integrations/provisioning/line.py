@@ -54,7 +54,7 @@ REFUSED_SECONDS = 60.0
 SENT_SECONDS = 5.0
 """How long a host rests after its request was sent: the next reading shows it."""
 
-WITHDRAWN = "its ticket was withdrawn while it waited, as by a governor with other rules"
+WITHDRAWN = "its ticket was withdrawn while it waited, for example by a governor with other rules"
 """Why a host has no place in line for a moment."""
 
 log = logging.getLogger("moorage.provisioning")

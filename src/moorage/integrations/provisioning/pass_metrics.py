@@ -109,7 +109,7 @@ class PassMetrics(Collector, Generic[S]):
         age = monotonic() - self._seen_at
         if self._succeeded and age <= seconds:
             return None
-        since = f"the last pass that succeeded ended {age:.0f} s ago, at most {seconds:.0f} s are"
+        since = f"the last pass that succeeded ended {age:.0f} s ago, and {seconds:.0f} s are"
         text = f"{since} allowed" if self._succeeded else "no pass has succeeded yet"
         return f"{text}: {self._trouble}" if self._trouble else text
 
@@ -141,9 +141,7 @@ class PassMetrics(Collector, Generic[S]):
         hosts = names.gauge(f"{word}s", f"{word.capitalize()}s.")
         hosts.add_metric([], len(picture.hosts))
         yield hosts
-        busy = names.gauge(
-            f"busy_{word}s", f"{word.capitalize()}s that are worked on.", *names.labels
-        )
+        busy = names.gauge(f"busy_{word}s", f"{word.capitalize()}s that are busy.", *names.labels)
         # Without labels, none is a number, too.
         counts: Counter[tuple[str, ...]] = Counter({} if names.labels else {(): 0})
         counts.update(names.of(picture.hosts[one]) for one in picture.busy)
@@ -156,7 +154,7 @@ class PassMetrics(Collector, Generic[S]):
 
     def _units(self) -> Iterable[Metric]:
         names = self._names
-        units = names.gauge("units", f"Units that {names.words.host}s have.", "pool")
+        units = names.gauge("units", f"Units that {names.words.host}s occupy.", "pool")
         for pool, count in self.picture.units.items():
             units.add_metric([pool], count)
         yield units

@@ -53,7 +53,7 @@ class Passes:
             self._fails = True
             return False
         if self._fails:
-            self._log.warning("works again")
+            self._log.warning("passes succeed again")
         self._fails = False
         return True
 

@@ -15,7 +15,7 @@ UNKNOWN = "pool_not_found"
 HOLDS = "pool_has_hold"
 """Code of our own refusal: a unit of the pool would be free while its host works."""
 
-WRONG_TOKENS = {"invalid": "the token is not that of a governor", "forbidden": ""}
+WRONG_TOKENS = {"invalid": "the token does not have the role governor", "forbidden": ""}
 """The meaning of refusals for the token, by code; empty: the refusal says it. `invalid` is the
 refusal to list keys of all owners."""
 
@@ -53,7 +53,7 @@ def hold_refusal(names: Collection[str]) -> RefusedError:
     return RefusedError(
         409,
         HOLDS,
-        f"leases of {' and '.join(sorted(names))} end by themselves while hosts still work: run"
+        f"leases of {' and '.join(sorted(names))} end while hosts still work: run"
         " `moorage pool change NAME --hold none`",
         "",
     )

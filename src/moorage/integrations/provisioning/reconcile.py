@@ -211,11 +211,12 @@ class Reconciler(Generic[H]):
         unknown = {one.id: one for one in foreign if installation_of(one) is None}
         for lease_id in unknown.keys() - self._unknown:
             self._log.warning(
-                "the unit of %s %s stays: %s has never had it. If it was deleted, run"
+                "the lease of %s %s is kept: %s never had this %s. If it was deleted, run"
                 " `moorage lease revoke %s`",
                 self._words.host,
                 self._system.lease_name_of(unknown[lease_id]),
                 self._words.installation,
+                self._words.host,
                 lease_id,
             )
         self._unknown = {*unknown}
@@ -230,7 +231,9 @@ class Reconciler(Generic[H]):
             return await self._release(lease, host)
         except RefusedError as refusal:
             name = self._system.lease_name_of(lease)
-            self._log.error("the lease of %s %s stays: %s", self._words.host, name, refusal)
+            self._log.error(
+                "cannot release the lease of %s %s: %s", self._words.host, name, refusal
+            )
             return False
 
     async def _release(self, lease: Lease, host: H | None) -> bool:
@@ -272,7 +275,7 @@ class Reconciler(Generic[H]):
             try:
                 await self._count(name, found)
             except (RefusedError, EndedError, CrowdedError) as error:
-                self._log.error("%s %s is busy and cannot be counted: %s", word, name, error)
+                self._log.error("%s %s is busy, but cannot be counted: %s", word, name, error)
                 refused[uuid] = str(error)
                 for pool in found.units:
                     uncounted.setdefault(pool, set()).add(uuid)
@@ -317,7 +320,7 @@ class Reconciler(Generic[H]):
             for pool in lacks_of(lease):
                 if pool not in exist:
                     exist[pool] = await self._host_leases.has_pool(pool)
-                why = f"There is no pool '{pool}' that may be used."
+                why = f"There is no pool '{pool}', or the token may not use it."
                 if exist[pool]:
                     try:
                         lease = await self._host_leases.adopt_late(lease, pool)
@@ -336,7 +339,7 @@ class Reconciler(Generic[H]):
         try:
             await self._host_leases.renew(lease)
         except (RefusedError, UnreachableError) as error:
-            self._log.debug("lease %s is not renewed: %s", lease.id, error)
+            self._log.debug("cannot renew lease %s: %s", lease.id, error)
             return
         self._renewed[lease.id] = monotonic()
 

@@ -194,7 +194,9 @@ def settings_of(given: RuleTable, verbs: Collection[str], system: str) -> dict[s
         )
     for verb in given.verbs or ():
         if verb not in verbs:
-            raise RulesError(f"'{verb}' is no verb of {system}; the verbs are {', '.join(verbs)}.")
+            raise RulesError(
+                f"'{verb}' is not a verb of {system}; the verbs are {', '.join(verbs)}."
+            )
     return {
         "pool": given.pool,
         "units": given.units,
@@ -216,7 +218,7 @@ def condition_of(given: Where) -> Condition:
     """Return the condition that `where` states. Raises RulesError."""
     for name in given:
         if not FIELD.fullmatch(f"{{{name}}}"):
-            raise RulesError(f"'{name}' in 'where' is no field of a host.")
+            raise RulesError(f"'{name}' in 'where' is not a field of a host.")
     return Condition(
         patterns={
             name: (wanted,) if isinstance(wanted, str) else tuple(wanted)

@@ -38,14 +38,14 @@ class EndedError(Exception):
     """The lease has ended, so its unit may belong to another host: ask again."""
 
     def __init__(self) -> None:
-        super().__init__("its lease has ended meanwhile")
+        super().__init__("its lease ended in the meantime")
 
 
 class CrowdedError(Exception):
     """Too many requests of the host are without an answer."""
 
     def __init__(self) -> None:
-        super().__init__("too many requests of the host are without an answer")
+        super().__init__("too many requests for the host have no answer yet")
 
 
 class TakenError(Exception):
@@ -113,7 +113,7 @@ class WorkSteps:
                         latest, lambda state: unit_release.sent(state, request)
                     )
                 except (UnreachableError, UndecodableError, RefusedError, CrowdedError) as error:
-                    log.warning("request %s is under way, which is not stored: %s", request, error)
+                    log.warning("cannot store that request %s was sent: %s", request, error)
                 except EndedError:
                     return
 

@@ -101,10 +101,7 @@ class PromptProtocol(DeliveringProtocol):
         scope: Scope = cycle.scope
         answer = self.prompt(scope, bytes(cycle.body))
         found = None if answer is None else answer(scope["scheme"], client_of(scope))
-        if found is None:
-            return False
-        start, part = found
-        if not cycle.answer(start["status"], start["headers"], part["body"]):
+        if found is None or not cycle.answer(*found):
             return False
         self._answered_by = answer
         return True
@@ -124,14 +121,7 @@ class PromptProtocol(DeliveringProtocol):
         found = answer(self.scheme or "http", self.client[0] if self.client else "")
         if found is None:
             return False
-        start, part = found
-        whole = response_bytes(
-            start["status"],
-            start["headers"],
-            part["body"],
-            self.server_state.default_headers,
-            keep_alive=True,
-        )
+        whole = response_bytes(*found, self.server_state.default_headers, keep_alive=True)
         if whole is None:
             return False
         self.transport.write(whole)

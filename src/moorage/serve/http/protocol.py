@@ -34,6 +34,8 @@ from moorage.serve.http.uvicorn_connection import Cycle
 LENGTH_UNREADABLE = "moorage.length_unreadable"
 """Set in the scope of a request whose content-length is not a number."""
 
+NOT_SERVED = "This host name is not served here; the setting allowed_hosts can add it."
+
 _GUARDED = frozenset({b"expect", b"transfer-encoding"})
 
 logger = logging.getLogger("moorage.http")
@@ -187,10 +189,7 @@ class GuardedProtocol(PromptProtocol):
         if name == b"host":
             self._hosts_named += 1
             if not self.hosts.allows(value):
-                self._stop(
-                    HTTPStatus.MISDIRECTED_REQUEST,
-                    "This host name is not served here; the setting allowed_hosts can add it.",
-                )
+                self._stop(HTTPStatus.MISDIRECTED_REQUEST, NOT_SERVED)
         elif name in _GUARDED:
             self._guard(name, value)
 
@@ -198,7 +197,7 @@ class GuardedProtocol(PromptProtocol):
         if name == b"expect":
             self.expect_100_continue = value.lower() == b"100-continue"
         elif value.strip().lower() != b"chunked" or self.parser.get_http_version() != "1.1":
-            self._stop(HTTPStatus.BAD_REQUEST, "Only Transfer-Encoding: chunked is understood.")
+            self._stop(HTTPStatus.BAD_REQUEST, "Only Transfer-Encoding: chunked is supported.")
 
     def on_headers_complete(self) -> None:
         """Check the complete head and pass the request to the application."""
@@ -206,9 +205,9 @@ class GuardedProtocol(PromptProtocol):
             self._stop(*self._headers_too_large())
         version = self.parser.get_http_version()
         if version not in ("1.1", "1.0"):
-            self._stop(HTTPStatus.HTTP_VERSION_NOT_SUPPORTED, "Speak HTTP/1.1.")
+            self._stop(HTTPStatus.HTTP_VERSION_NOT_SUPPORTED, "Use HTTP/1.1.")
         if self._hosts_named > 1 or (self._hosts_named == 0 and version == "1.1"):
-            self._stop(HTTPStatus.BAD_REQUEST, "A request names exactly one Host.")
+            self._stop(HTTPStatus.BAD_REQUEST, "A request must have exactly one Host header.")
         if not self.url.startswith(b"/"):
             self._guard_target()
         if len(self.pipeline) >= WAITING_MAX:
@@ -218,7 +217,7 @@ class GuardedProtocol(PromptProtocol):
                 "Wait for a response before you send more.",
             )
         if self.parser.should_upgrade() and self._has_body():
-            self._stop(HTTPStatus.BAD_REQUEST, "No request with a body can change protocols.")
+            self._stop(HTTPStatus.BAD_REQUEST, "A request with a body cannot change the protocol.")
         if self._deadline is not None:
             self._deadline_clear()
         before: Cycle | None = self.cycle
@@ -277,7 +276,10 @@ class GuardedProtocol(PromptProtocol):
         """Reserve memory for the request, which must wait for earlier ones; most need not."""
         size = REQUEST_BYTES + self._head_bytes + len(self.url)
         if not self._hold(self.cycle, self.held.waiting, size):
-            self._stop(HTTPStatus.SERVICE_UNAVAILABLE, "Too many requests wait on connections.")
+            self._stop(
+                HTTPStatus.SERVICE_UNAVAILABLE,
+                "Too many requests wait on connections; try again later.",
+            )
 
     def _guard_target(self) -> None:
         """Check an absolute target: it overrides the Host header (RFC 9112, 3.2.2)."""
@@ -285,7 +287,7 @@ class GuardedProtocol(PromptProtocol):
             return
         target = httptools.parse_url(self.url)
         if not target.path or not self.hosts.allows(target.host or b""):
-            self._stop(HTTPStatus.MISDIRECTED_REQUEST, "This address is not served here.")
+            self._stop(HTTPStatus.MISDIRECTED_REQUEST, NOT_SERVED)
 
     def _has_body(self) -> bool:
         return any(name in (CONTENT_LENGTH, b"transfer-encoding") for name, _ in self.headers)
@@ -317,7 +319,10 @@ class GuardedProtocol(PromptProtocol):
             )
         room = self.held.waiting if waiting else self.held.bodies
         if not request.response_complete and not self._hold(request, room, size):
-            self._stop(HTTPStatus.SERVICE_UNAVAILABLE, "Too many long bodies arrive; try later.")
+            self._stop(
+                HTTPStatus.SERVICE_UNAVAILABLE,
+                "The server is receiving too many long bodies; try again later.",
+            )
 
     def _is_waiting(self) -> bool:
         """Return whether the request that is being received waits for earlier ones."""

@@ -125,14 +125,12 @@ class Cycle(RequestResponseCycle):
         """Send a part of the answer, or all of it: see `faces.web.WHOLE`."""
         kind = part["type"]
         if kind == WHOLE:
-            self.scope[ANSWERED] = part
-            if not self.response_started and self.answer(
-                part["status"], part["headers"], part["body"]
-            ):
+            status, headers = self.scope[ANSWERED] = part["status"], part["headers"]
+            if not self.response_started and self.answer(status, headers, part["body"]):
                 return _DONE
             return self._send_parts(part)
         if kind == "http.response.start":
-            self.scope[ANSWERED] = part
+            self.scope[ANSWERED] = part["status"], part.get("headers", ())
         held = self._held
         if held is not None:
             self._held = None

@@ -178,7 +178,7 @@ class Confirmations:
                 if error.code not in PASSING:
                     return  # it is not remembered any more
             await asyncio.sleep(RETRY_SECONDS)
-        log.error("it cannot be stored whether these grants were read: %s", case)
+        log.error("cannot store which grants were read: %s", case)
 
     async def stop(self) -> None:
         """Store what is known."""

@@ -76,7 +76,7 @@ def keys_with(prefix: str, owner: str | None) -> tuple[str, str]:
     Raises INVALID: there is no owner, for whom the index is read, or the prefix cannot be one.
     """
     if owner is None:
-        raise Error(Code.INVALID, "key_prefix needs an owner, whose keys they are: ?owner=NAME.")
+        raise Error(Code.INVALID, "key_prefix needs the owner of the keys: ?owner=NAME.")
     if not 1 <= len(prefix) <= KEY_LENGTH_MAX:
         raise Error(Code.INVALID, f"key_prefix must have 1 to {KEY_LENGTH_MAX} characters.")
     check_plain("key_prefix", prefix)

@@ -206,7 +206,9 @@ def _decided(item: Item, rooms: Rooms, when: When) -> Changes | None:
         item.searches += 1
         item.again = item.searches < SEARCHES_MAX
         item.refusal = Error(
-            Code.OVERLOADED, f"Others were faster {item.searches} times; try again later."
+            Code.OVERLOADED,
+            f"Other clients took the capacity that was found {item.searches}"
+            f" times; try again later.",
         )
     except Exception as fault:  # a fault in one decision must not take the others down
         log.exception("cannot decide a request of type %r", type(item.work).__name__)

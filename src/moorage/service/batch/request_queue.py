@@ -82,4 +82,4 @@ def _fill(batch: list[Item], lane: deque[Item], most: int, rows: int) -> int:
 
 
 def _full(why: str) -> Error:
-    return Error(Code.OVERLOADED, f"{why} (setting queue_max); try later.")
+    return Error(Code.OVERLOADED, f"{why} (setting queue_max); try again later.")

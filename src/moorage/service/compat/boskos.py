@@ -203,7 +203,7 @@ class Boskos:
         except OSError as error:
             if self._seen is not None:
                 log.warning(
-                    "cannot read %s: %s; its last content stays in force", path, error.strerror
+                    "cannot read %s: %s; the last content stays in force", path, error.strerror
                 )
             self._seen = None
             return False

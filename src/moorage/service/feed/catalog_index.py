@@ -14,12 +14,14 @@ from moorage.core.clock import Instant
 from moorage.core.ledger.facts import Changes
 from moorage.core.ledger.search import Catalog
 from moorage.core.ledger.search.catalog.large_changes import CatalogRemains
+from moorage.core.ledger.search.catalog.packed_catalog import View
 from moorage.service import errors
 from moorage.service.fair_turns import FairTurns, Pieces
 from moorage.service.feed import catalog_copies
 from moorage.service.feed.catalog_copies import Copy
 from moorage.service.feed.change_rows import ChangesGone
 from moorage.service.feed.peer_changes import PeerChanges, Position
+from moorage.service.feed.saved_catalog import SavedCatalog
 from moorage.store.api import Engine
 from moorage.store.ledger import reads as ledger_reads
 
@@ -34,7 +36,10 @@ class CatalogIndex:
         standard_classes: frozenset[str],
         standard_traits: frozenset[str],
         turns: FairTurns,
+        saved: SavedCatalog | None = None,
     ) -> None:
+        """Create it, empty. `saved`: a copy in a file, with which the first `load` begins."""
+        self._saved = saved
         self._engine = engine
         self._feed = feed
         feed.attach(self)
@@ -64,8 +69,10 @@ class CatalogIndex:
         """Read everything; needed at the start and after the rows were replaced."""
         self.began_at = await self._engine.read_aside(ledger_reads.beginning_load())
         while True:
-            copy = self._empty()
-            await copy.read(self._engine)
+            copy = await self._restored()
+            if copy is None:
+                copy = self._empty()
+                await copy.read(self._engine)
             try:
                 # A batch of this process may have been followed since. On a shared database the
                 # next read of the change rows finds it again; here nothing would.
@@ -83,6 +90,25 @@ class CatalogIndex:
                 self._whole.set()
             break
         self.loaded = True
+
+    async def _restored(self) -> Copy | None:
+        """Return what is saved in the file, brought up to date; only at the start.
+
+        Later, a reason to read everything again is a reason to read the rows.
+        """
+        if self.loaded or self._saved is None:
+            return None
+        saved, self._saved = self._saved, None
+        copy = self._empty()
+        if await saved.restored(copy, self.began_at, self._turns):
+            return copy
+        self._release_slowly(copy.catalog)
+        return None
+
+    async def seen(self) -> tuple[View, Position] | None:
+        """Return the catalog as of a revision, and this revision; None: a batch was torn."""
+        async with self._feed.handing_over:
+            return (View.of(self.catalog), self._feed.position) if self._whole.is_set() else None
 
     async def apply(self, changes: Changes) -> None:
         """Apply a batch to the catalog and its copies: `PeerChanges` hands it over.

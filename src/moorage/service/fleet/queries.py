@@ -104,7 +104,7 @@ class FleetQueries:
             while after is not None:
                 window = await self._engine.look(load(after, WINDOW))
                 for damaged in window.damaged:
-                    log.error("going on without a row: %s", damaged)
+                    log.error("continuing without a row that cannot be read: %s", damaged)
                 yield window.values
                 after = window.last
 

@@ -31,7 +31,7 @@ class ReportedNodes:
     def add(self, node: Node) -> None:
         """Take one more node. Raises LIMIT_EXCEEDED; INVALID for one that is named twice."""
         if node.uuid in self.by_uuid:
-            raise Error(Code.INVALID, f"Node '{node.uuid}' is named twice.")
+            raise Error(Code.INVALID, f"Node '{node.uuid}' is listed twice: omit one entry.")
         self.by_uuid[node.uuid] = node
         check_count(len(self.by_uuid))
         names = node.names
@@ -39,14 +39,14 @@ class ReportedNodes:
             raise Error(
                 Code.LIMIT_EXCEEDED,
                 f"Node {node.uuid} has {names} classes, traits and aggregates, but at most "
-                f"{REPORTED_NAMES_MAX} may be reported of one: report fewer.",
+                f"{REPORTED_NAMES_MAX} may be reported of one node: report fewer.",
             )
         self._names += names
         if self._names > REPORT_NAMES_MAX:
             raise Error(
                 Code.LIMIT_EXCEEDED,
-                f"A report may have at most {REPORT_NAMES_MAX} classes, traits and aggregates: "
-                "send several with fewer nodes.",
+                f"A report may have at most {REPORT_NAMES_MAX} classes, traits and aggregates:"
+                f" send several reports with fewer nodes.",
             )
 
 
@@ -60,8 +60,8 @@ async def check_new(nodes: Iterable[Node], catalog: Catalog, pieces: Pieces) -> 
         if len(new) > REPORT_NEW_NAMES_MAX:
             raise Error(
                 Code.LIMIT_EXCEEDED,
-                f"A report may have at most {REPORT_NEW_NAMES_MAX} new classes, traits and "
-                "aggregates: send several with fewer nodes.",
+                f"A report may have at most {REPORT_NEW_NAMES_MAX} new classes, traits and"
+                f" aggregates: send several reports with fewer nodes.",
             )
 
 

@@ -142,7 +142,8 @@ def check_count(providers: int) -> None:
     if providers > BULK_PROVIDERS_MAX:
         raise Error(
             Code.LIMIT_EXCEEDED,
-            f"A request may describe at most {BULK_PROVIDERS_MAX} providers: send several.",
+            f"A request may describe at most {BULK_PROVIDERS_MAX} providers: send several"
+            f" requests.",
         )
 
 

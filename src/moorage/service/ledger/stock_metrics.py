@@ -1,8 +1,8 @@
 """The capacity and usage of the whole ledger, by resource class, for metrics."""
 
-from moorage.service import errors
-from moorage.store.api import Engine
-from moorage.store.ledger.reads import ClassStock, stock_load
+from moorage.core.ledger.search.capacity_sums import ClassStock, stocks
+from moorage.service.fair_turns import FairTurns, Pieces
+from moorage.service.feed.catalog_index import CatalogIndex
 
 CLASSES_MAX = 50
 """Classes with figures of their own: those that most providers have. Others are summed up."""
@@ -12,17 +12,17 @@ OTHER = "other"
 
 
 class Stock:
-    """The last known sums; they are not those of one moment in all processes."""
+    """The last known sums; they are not those of one moment, nor equal in all processes."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+    def __init__(self, index: CatalogIndex, turns: FairTurns) -> None:
+        self._index = index
+        self._turns = turns
         self.classes: list[ClassStock] = []
         """By class, most providers first; `OTHER`, if there are too many, comes last."""
 
     async def look(self) -> None:
-        """Add up all inventories, off the event loop. Raises `Error`: UNAVAILABLE."""
-        with errors.translated():
-            found = await self._engine.read_aside(stock_load(), slow=True)
+        """Add up all inventories, in spare turns. Raises `Error`: UNAVAILABLE."""
+        found = await Pieces(self._turns).driven(stocks(await self._index.current()))
         rest = found[CLASSES_MAX:]
         self.classes = found[:CLASSES_MAX]
         if rest:

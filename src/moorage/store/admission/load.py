@@ -235,5 +235,5 @@ def _gangs_load(facts: Facts, tickets: Sequence[Lease]) -> Plan[None]:
             if need.pool not in facts.pools:
                 raise RuntimeError(
                     f"the database is damaged: ticket {ticket.id} needs pool {need.pool}, which "
-                    "does not exist; `moorage db check` tells all that differs"
+                    "does not exist; `moorage db check` lists all differences"
                 )

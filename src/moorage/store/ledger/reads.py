@@ -21,14 +21,6 @@ class Usages:
     """Number of consumers by consumer type."""
 
 
-class ClassStock(NamedTuple):
-    """The sums of a resource class over all providers."""
-
-    resource_class: str
-    used: int
-    total: int
-
-
 ProviderAllocation = tuple[ConsumerId, int, dict[str, int], Instant]
 """(consumer, its generation, amounts by resource class, when the consumer last changed)."""
 
@@ -37,12 +29,6 @@ def beginning_load() -> Plan[Instant]:
     """Return when this ledger was created."""
     (((at,),),) = yield [Query("beginning_load")]
     return Instant(at)
-
-
-def stock_load() -> Plan[list[ClassStock]]:
-    """Add up all inventories by class, those of most providers first; use `read_aside`."""
-    (rows,) = yield [Query("inventories_sum")]
-    return [ClassStock(*row) for row in rows]
 
 
 def consumer_load(uuid: ConsumerId) -> Plan[Consumer | None]:

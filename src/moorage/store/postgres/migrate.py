@@ -94,7 +94,7 @@ def pending(connection: Connection[Any], name: str) -> list[Migration]:
     if not tables:
         return migrations("postgres")
     if "migration" not in tables:
-        raise Unusable(f"{name} is a database of something else; name another one")
+        raise Unusable(f"{name} is the database of another program; name another one")
     rows = connection.execute("SELECT number, name, checksum FROM migration").fetchall()
     applied = {number: (what, checksum) for number, what, checksum in rows}
     return missing(migrations("postgres"), applied, name)

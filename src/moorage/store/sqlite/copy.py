@@ -109,7 +109,7 @@ def _log_pages(path: str) -> int:
 def _alone(target: str) -> Iterator[None]:
     """Prevent other backups of this process to the same file. Raises Unusable."""
     if target.endswith(_UNFINISHED):
-        raise Unusable(f"{target}: only an unfinished backup is called so; name another file")
+        raise Unusable(f"{target}: this name is reserved for unfinished backups; name another file")
     name = os.path.realpath(target)
     with _guard:
         if name in _under_way:
@@ -128,7 +128,7 @@ def _made(path: str) -> int:
     try:
         return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        raise Unusable(f"cannot make {path}: {error.strerror}") from error
+        raise Unusable(f"cannot create {path}: {error.strerror}") from error
 
 
 def _is(path: str, file: int) -> bool:
@@ -142,7 +142,7 @@ def _publish(partial: str, target: str, ours: int) -> None:
     if not _is(partial, ours):
         raise Unusable(f"another process has replaced {partial}; name another file")
     if os.path.lexists(target):
-        raise Unusable(f"{target} was made meanwhile; name a new file")
+        raise Unusable(f"{target} was created in the meantime; name a new file")
     os.rename(partial, target)
     sync_directory(target)
 

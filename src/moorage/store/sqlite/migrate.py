@@ -44,6 +44,6 @@ def _applied(connection: apsw.Connection, path: str) -> dict[int, tuple[str, str
     if not tables:
         return {}
     if "migration" not in tables:
-        raise Unusable(f"{path} is a database of something else; name another file")
+        raise Unusable(f"{path} is the database of another program; name another file")
     rows = connection.execute("SELECT number, name, checksum FROM migration").fetchall()
     return {int(str(number)): (str(name), str(text)) for number, name, text in rows}

@@ -14,12 +14,12 @@ else:
 LIST_AGENTS = Operation(
     Access("GET /v1/agents", "reader"),
     Content(parameters=fleet.AgentsAsked, answer=fleet.AgentPage),
-    "List agents by UUID, with what is desired, there, offered and used.",
+    "List agents by UUID, with desired, actual, offered and used amounts.",
 )
 GET_AGENT = Operation(
     Access("GET /v1/agents/{id}", "reader", "agent"),
     Content(answer=fleet.Agent),
-    "Show an agent, with what is desired, there, offered and used.",
+    "Show an agent, with desired, actual, offered and used amounts.",
 )
 PUT_AGENT = Operation(
     Access("PUT /v1/agents/{id}", "operator"),
@@ -54,7 +54,7 @@ EXPUNGE_AGENT = Operation(
 DECOMMISSION_AGENT = Operation(
     Access("POST /v1/agents/{id}/decommission", "operator"),
     Content(body=fleet.PolicyRequest, answer=fleet.Agent),
-    "End the agent of an expunged machine for ever.",
+    "End the agent of an expunged machine permanently.",
 )
 ENROLL_AGENT = Operation(
     Access("POST /v1/agents/{id}/enroll", "operator", "enroller"),
@@ -85,7 +85,7 @@ GET_START = Operation(
 CONFIRM_GROUP = Operation(
     Access("POST /v1/groups/{name+}:confirm", "operator"),
     Content(answer=fleet.AgentGroup),
-    "Declare the silent agents of a group whose network is suspect lost.",
+    "Declare lost the silent agents of a group whose network is suspect.",
 )
 WAIT_GROUP = Operation(
     Access("POST /v1/groups/{name+}:wait", "operator"),

@@ -60,12 +60,12 @@ RENEW_LEASE = Operation(
 RETRY_LEASE = Operation(
     Access("POST /v1/leases/{id}/retry", "user", "governor", projects=True),
     Content(body=admission.RetryWanted, answer=admission.Lease, status=201, also=(202, 200)),
-    "Release a lease and ask for the same again, in one step.",
+    "Release a lease and ask for its units again, in one step.",
 )
 REPORT_LEASE_OUTCOME = Operation(
     Access("POST /v1/leases/{id}/outcome", "user", "governor", projects=True),
     Content(body=admission.OutcomeWanted, answer=admission.Lease),
-    "Report the outcome of what was started, as evidence for choosing a limit.",
+    "Report the outcome of a start, as evidence for choosing a limit.",
 )
 REVOKE_LEASE = Operation(
     Access("POST /v1/leases/{id}/revoke", "operator", "janitor"),

@@ -39,17 +39,17 @@ DELETE_PROVIDER: Operation[None] = Operation(
 UPSERT_PROVIDERS = Operation(
     Access("POST /v1/providers:bulk", "service"),
     Content(body=ledger.ProvidersWanted, answer=ledger.ProviderOutcomes, bulk=True),
-    "Create or update many providers; those that are as described are left alone.",
+    "Create or update many providers; providers that are as described stay unchanged.",
 )
 LIST_CONSUMERS = Operation(
     Access("GET /v1/consumers", "reader"),
     Content(parameters=providers.ConsumersAsked, answer=providers.ConsumerPage),
-    "List consumers by UUID, with what they hold.",
+    "List consumers by UUID, with their allocations.",
 )
 GET_CONSUMER = Operation(
     Access("GET /v1/consumers/{id}", "reader"),
     Content(answer=providers.ConsumerShown),
-    "Show a consumer, with what it holds.",
+    "Show a consumer, with its allocations.",
 )
 GET_CAPACITY = Operation(
     Access("GET /v1/capacity", "reader"),
@@ -64,7 +64,7 @@ CREATE_CLAIM = Operation(
 EXPLAIN_BY_QUERY = Operation(
     Access("GET /v1/explain", "reader", projects=True),
     Content(parameters=ledger.ExplainAsked, answer=ledger.Explained),
-    "Explain why nothing is found for a question, and what comes closest.",
+    "Explain why a query finds nothing, and what comes closest.",
 )
 EXPLAIN = Operation(
     Access("POST /v1/explain", "reader", projects=True),

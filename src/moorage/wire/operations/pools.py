@@ -21,12 +21,12 @@ LIST_SLOTS = Operation(
 ADD_SLOTS: Operation[None] = Operation(
     Access("POST /v1/pools/{name+}:slots", "operator"),
     Content(body=slots.SlotsWanted),
-    "Make free slots in a pool with native slots.",
+    "Add free slots to a pool with native slots.",
 )
 DRAIN_SLOT = Operation(
     Access("POST /v1/pools/{name+}:slots/{slot}/drain", "operator"),
     Content(body=slots.DrainWanted, answer=slots.Drained),
-    "Never grant a slot again; it goes once it is free, unless it is to be kept.",
+    "Never grant a slot again; remove it once it is free, unless it is to be kept.",
 )
 RESUME_SLOT = Operation(
     Access("POST /v1/pools/{name+}:slots/{slot}/resume", "operator"),

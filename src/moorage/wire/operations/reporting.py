@@ -40,7 +40,7 @@ LEAVE_REPORTER_GROUP: Operation[None] = Operation(
 PUT_OBSERVED_MEMBERS = Operation(
     Access("PUT /v1/reporter-groups/{name}/observed", "service", "reporter"),
     Content(body=reporting.ObservedWanted, answer=reporting.ReporterGroup),
-    "Replace the members of a group that somebody else observes.",
+    "Replace the observed members of a group.",
     routine=True,
 )
 LIST_PINS = Operation(
@@ -61,10 +61,10 @@ LIST_REPORTER_GROUP_NODES = Operation(
 LIST_REPORTER_GROUP_GHOSTS = Operation(
     Access("GET /v1/reporter-groups/{name}/ghosts", "reader", "reporter"),
     Content(parameters=pages.PageAsked, answer=reporting.GhostPage),
-    "List providers that are gone by a report of the group, but are still allocated.",
+    "List providers that a report of the group declared gone, but that have allocations.",
 )
 SEND_REPORTS = Operation(
     Access("POST /v1/reports", "service", "reporter"),
     Content(body=reporting.ReportWanted, answer=reporting.NodeOutcomes, bulk=True),
-    "Report nodes: the ledger follows for those that the sender owns and that differ.",
+    "Report nodes; the ledger changes for nodes that the sender owns and that differ.",
 )

@@ -13,8 +13,11 @@ from moorage.core.ledger.search.capacity_sums import (
     CapacitySum,
     Grouping,
     snapshot,
+    stocks,
     summed,
 )
+from moorage.core.ledger.search.catalog.catalog import Catalog
+from moorage.core.ledger.search.catalog.packed_catalog import Restorer, View
 from tests.core.ledger.search import world
 from tests.core.ledger.search.builder import Builder
 from tests.core.ledger.search.naive import Records
@@ -50,6 +53,40 @@ def plainly(records: Records, by: Grouping) -> Plain:
                 sums = found.get((name, group), [0] * len(mine))
                 found[name, group] = [a + b for a, b in zip(sums, mine, strict=True)]
     return found
+
+
+def restored(catalog: Catalog) -> Catalog:
+    """Return the catalog as a start reads it from a file."""
+    again = world.empty_fleet()
+    restorer = Restorer(again)
+    for part in View.of(catalog).parts():
+        restorer.take(part)
+    restorer.finish()
+    return again
+
+
+def test_inventories_are_added_up_by_class() -> None:
+    """The class of most providers comes first, then by name; an empty catalog has none."""
+    assert to_end(stocks(world.empty_fleet())) == []
+    fleet = Builder(chunk_rows=2)
+    most = 2**31 - 1
+    fleet.add("A", VCPU=Inventory(8, used=3), MEMORY_MB=Inventory(most, used=most))
+    fleet.add("B", VCPU=Inventory(8, used=2), MEMORY_MB=most)
+    fleet.add("C", VCPU=8, MEMORY_MB=most)
+    fleet.add("D", DISK_GB=5, VCPU=1)
+    expected = [("VCPU", 5, 25), ("MEMORY_MB", most, 3 * most), ("DISK_GB", 0, 5)]
+    assert to_end(stocks(fleet.catalog)) == expected
+    assert to_end(stocks(restored(fleet.catalog))) == expected
+
+
+def test_sums_by_class_are_those_of_a_plain_loop() -> None:
+    """For random fleets they are equal, after a start from a file, too."""
+    for seed in range(FLEETS):
+        records = world.some_fleet(Random(f"stocks/{seed}"), 9)
+        expected = {key[0]: (one[4], one[1]) for key, one in plainly(records, "class").items()}
+        catalog = world.fleet_of(records, 4)
+        for each in (catalog, restored(catalog)):
+            assert {one[0]: one[1:] for one in to_end(stocks(each))} == expected, seed
 
 
 @pytest.mark.parametrize("by", ["class", "trait", "aggregate"])

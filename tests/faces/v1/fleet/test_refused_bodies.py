@@ -150,7 +150,7 @@ OPERATORS: dict[str, tuple[Callable[[Machine], Response], tuple[str, ...]]] = {
 
 @pytest.mark.parametrize("name", OPERATORS)
 def test_what_operators_may_not_say(machine: Machine, name: str) -> None:
-    """Refused, with a message that names the member; there is no row in the audit trail."""
+    """Refused, with a message that names the member; there is no row in the audit log."""
     send, words = OPERATORS[name]
     before = machine.stored()
     answer = send(machine)

@@ -54,13 +54,13 @@ LATER: dict[str, Case] = {
         lambda one: one.report(actual={one.part: {}}),
         400,
         "invalid",
-        (f"omits '{PAGES}'", "Add it"),
+        (f"omits '{PAGES}'", "Add the class"),
     ),
     "report, a provider omitted": (
         lambda one: one.report(actual={}),
         400,
         "invalid",
-        (f"omits '{PAGES}'", "Add it"),
+        (f"omits '{PAGES}'", "Add the class"),
     ),
     "report, a class too many": (
         lambda one: one.report(actual={one.part: {PAGES: 1, "CUSTOM_X": 1}}),
@@ -183,7 +183,7 @@ UNREGISTERED: dict[str, Case] = {
         lambda one: one.operate("desired", resource_class=PAGES, amount=1),
         400,
         "invalid",
-        ("last register", "default of its group"),
+        ("last registration", "default of the agent's group"),
     ),
     "register with a root that is not there": (
         lambda one: one.register(root=one.uuid),

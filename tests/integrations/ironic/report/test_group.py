@@ -136,7 +136,9 @@ async def test_a_replaced_reporter_ends(it: World) -> None:
             _, errors = await old.communicate()
             assert old.returncode == 4
             last = errors.decode().splitlines()[-1]
-            assert last.startswith(f"moorage: this one is no longer {GROUP}/a, and ends: ")
+            assert last.startswith(
+                f"moorage: this reporter is no longer member a of group {GROUP}, and stops: "
+            )
             assert last.endswith("give each a --member of its own.")
             maintain(it, everything, False)
             await until(it, lambda: is_told(it, everything, 0))

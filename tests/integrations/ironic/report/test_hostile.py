@@ -121,7 +121,7 @@ async def test_odd_nodes(it: World) -> None:
         after = {uuid: one.generation for uuid, one in it.providers().items()}
         assert len(after) == last + 1
         assert all(after[uuid] == before[uuid] for uuid in untouched)
-        said = [line for line in lines if "nothing is reported of it: its " in line]
+        said = [line for line in lines if "it is not reported: its " in line]
         assert said and any("remarks on" in line for line in lines)
         assert all(line.isprintable() and len(line) < 300 for line in lines)
         (member,) = it.reporting.group(GROUP).members
@@ -358,7 +358,7 @@ async def test_conductors_with_odd_names(it: World) -> None:
             assert await reporter.tick(), reporter.progress.trouble
             group = it.reporting.group(CONDUCTORS)
             assert group.observed == seen
-            assert "odd name" in group.observer_error
+            assert "invalid name" in group.observer_error
 
 
 @played(3)
@@ -369,7 +369,7 @@ async def test_a_node_with_novas_trait(it: World) -> None:
         with logged() as lines:
             await whole(reporter)
             await whole(reporter)
-        assert len([line for line in lines if "OWNER_NOVA is not reported" in line]) == 1
+        assert len([line for line in lines if "OWNER_NOVA is left out" in line]) == 1
         assert it.providers()[it.node(1).uuid].traits == ["CUSTOM_RACK_7"]
         it.change(1, resource_class="other")
         assert await reporter.tick()

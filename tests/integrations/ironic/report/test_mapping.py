@@ -88,5 +88,5 @@ def test_novas_trait() -> None:
     report = reported(node)
     assert report is not None
     assert report.traits == ["CUSTOM_A"]
-    assert "OWNER_NOVA is not reported" in str(remark_of(node))
+    assert "OWNER_NOVA is left out" in str(remark_of(node))
     assert remark_of(FREE) is None

@@ -327,7 +327,7 @@ async def test_fenced(it: World) -> None:
         await whole(old)
         await whole(new)
         it.change(1, maintenance=True)
-        with pytest.raises(FencedError, match="no longer ironic/a, and ends"):
+        with pytest.raises(FencedError, match="no longer member a of group ironic, and stops"):
             await old.tick()
         assert it.reserved(1) == 0
         assert await new.tick()

@@ -77,7 +77,7 @@ def test_hosts_have_an_event_for_each_state(tmp_path: Path) -> None:
             r"Place \d in line of deploy(, .*)?: .*limit: 4 of 4 .*", texts["Waiting"]
         )
         assert re.fullmatch(
-            r"1 unit of deploy granted after \d+ s: it starts to (inspect|provision)",
+            r"1 unit of deploy granted after \d+ s: the host starts to (inspect|provision)",
             texts["Started"],
         )
 

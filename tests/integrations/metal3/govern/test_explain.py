@@ -74,7 +74,7 @@ def test_only_starts_of_late_have_an_event() -> None:
     ((uid, found),) = events_of(hosts, {}, held, {}, {}, NOW)
     assert uid == "new"
     assert found.message == (
-        "1 unit of deploy and 2 units of rack granted after 75 s: it starts to provision"
+        "1 unit of deploy and 2 units of rack granted after 75 s: the host starts to provision"
     )
     paused = {name: host(name, uid=name, annotations=OWN) for name in leases}
     assert not [*events_of(paused, {}, held, {}, {}, NOW)]

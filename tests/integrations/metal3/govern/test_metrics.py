@@ -165,7 +165,7 @@ def test_when_a_governor_is_not_ready() -> None:
     assert metrics.trouble(60) is None
     metrics.failed("Moorage is away")
     assert metrics.trouble(60) is None
-    text = "the last pass that succeeded ended 0 s ago, at most 0 s are allowed"
+    text = "the last pass that succeeded ended 0 s ago, and 0 s are allowed"
     assert metrics.trouble(0) == f"{text}: Moorage is away"
 
 

@@ -89,7 +89,7 @@ def test_hosts_that_cannot_be_counted_move_nobody_back(
             await world.until(lambda: governor.picture.failed == 1, governor)
             await ticks(governor)
             why = governor.remarks[first["metadata"]["uid"]]
-            assert why == f"hosts work that cannot be counted in {POOL}"
+            assert why == f"some busy hosts cannot be counted in {POOL}"
             assert places(world) == before
 
     play(tmp_path, scene, limit=1, failing=0.0)

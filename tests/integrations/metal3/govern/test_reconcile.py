@@ -243,7 +243,7 @@ def test_units_of_unknown_hosts_are_named(tmp_path: Path, caplog: pytest.LogCapt
             assert await governor.tick() and await governor.tick()
             assert [one.id for one in governor.picture.foreign] == [made.id]
         said = [line for line in caplog.messages if made.id in line]
-        assert len(said) == 1 and "the unit of host other/host stays" in said[0]
+        assert len(said) == 1 and "the lease of host other/host is kept" in said[0]
 
     play(tmp_path, scene)
 

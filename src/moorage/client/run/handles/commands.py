@@ -116,7 +116,7 @@ def _renewed_on(renewals: Renewals, starters: Starters, words: Words) -> str | N
         while starters.gone() is None:
             now = elapsed()
             if now >= end:
-                return f"{words['for'] or 'a day'} of renewing is over (--for)"
+                return f"the time for renewals, {words['for'] or 'a day'}, is over (--for)"
             pause = renewals.round(patient=True)
             if pause is None:
                 return None

@@ -9,7 +9,7 @@ from moorage.client.run.lease.api import Leases
 from moorage.client.run.lease.renewer import GONE, carry_through
 from moorage.client.transport import RefusedError
 
-UNKNOWN = "unknown to the server: it ended longer ago than leases are kept, or is of another server"
+UNKNOWN = "unknown to the server: it ended too long ago, or belongs to another server"
 NOTHING_THERE = ("lease_not_found", "pool_unknown", "units_above_limit", "queue_full", "invalid")
 """Codes of refusals that prove that the server has neither a lease nor a ticket for the request."""
 

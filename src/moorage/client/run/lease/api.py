@@ -20,8 +20,8 @@ BAD_REQUEST = 400
 
 HINT = "set one with MOORAGE_TOKEN or --token-file"
 REREAD = (
-    "; one in a file (--token-file, MOORAGE_TOKEN_FILE) is read again when it has changed, others"
-    " are not"
+    "; a token in a file (--token-file, MOORAGE_TOKEN_FILE) is read again when the file has"
+    " changed, other tokens are not"
 )
 
 

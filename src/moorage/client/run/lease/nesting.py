@@ -84,7 +84,7 @@ def check_nesting(leases: Leases, wish: LeaseRequest, environ: Mapping[str, str]
             raise NestedError(
                 around,
                 f"the outer command has lease {around.id} of {', '.join(sorted(common))}, and this"
-                " one would wait for it to end: use --nested share or --nested wait",
+                f" command would wait for that lease to end: use --nested share or --nested wait",
             )
 
 
@@ -137,14 +137,16 @@ def _check_pool(
     lasting = [one for one in holding if one.hold_until is None]
     if lasting and leaves(lasting) < units <= leaves([]):
         first = max(lasting, key=_units(pool))
-        raise NestedError(first, f"{_said(first, pool, capacity)}, and this would wait for itself")
+        raise NestedError(
+            first, f"{_said(first, pool, capacity)}, and this command would wait for itself"
+        )
     known = {one.id for one in around}
     found = [one for one in _beside(leases, pool, own) if one.id not in known]
     holding += [one for one in found if _units(pool)(one) and one.id != ticket.id]
     if holding and leaves(holding) < units <= leaves([]):
         first = max(holding, key=_units(pool))
         whose = f" (process {pid})" if (pid := first.labels.get("pid")) else ""
-        tell(f"{_said(first, pool, capacity)}{whose}: this waits until that lease ends")
+        tell(f"{_said(first, pool, capacity)}{whose}: this command waits until that lease ends")
 
 
 def _said(own: Lease, pool: str, capacity: int) -> str:

@@ -254,7 +254,9 @@ def carry_through(
     Returns:
         For each call None if it succeeded, otherwise the error.
     """
-    troubles: list[Exception | None] = [UnreachableError("no answer in time") for _ in calls]
+    troubles: list[Exception | None] = [
+        UnreachableError("the server did not answer in time") for _ in calls
+    ]
     until = elapsed() + seconds
     pause = threading.Event()
 

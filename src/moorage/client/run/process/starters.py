@@ -60,13 +60,13 @@ class Starters:
                 (ended_text(one.pid) for one in self._seen if not is_alive(one)), None
             )
         if self._gone is None and self._output is not None and not _is_read(self._output):
-            self._gone = "nobody reads the output any more"
+            self._gone = "nobody reads the output any longer"
         return self._gone
 
 
 def ended_text(pid: int) -> str:
     """Return that a process has ended, for people."""
-    return f"process {pid}, for which this one works, has ended"
+    return f"process {pid}, which this command works for, has ended"
 
 
 def _orphaned() -> str | None:
@@ -79,7 +79,7 @@ def _orphaned() -> str | None:
         orphan = parent > 0 and ours != os.getpid() and os.getsid(parent) != ours
     except OSError:  # it has ended just now
         orphan = os.getppid() != parent
-    return "the process that has started this one has ended" if orphan else None
+    return "the process that started this command has ended" if orphan else None
 
 
 def ancestors() -> list[int]:

@@ -381,6 +381,10 @@ class Search:
             if aggregate in masks
         ]
 
+    def takes_lone(self) -> bool:
+        """Has every anchor that is a tree by itself a `single` candidate?"""
+        return len(self._query.groups) == 1 and not (self._guests or self._merged.altered)
+
     def single(self, chunk: Chunk, anchor: int) -> Pick | None:
         """Return the only candidate of an anchor, if the sieve has checked everything.
 

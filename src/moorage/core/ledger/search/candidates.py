@@ -177,14 +177,20 @@ class RoundRobin:
         """Take one candidate of each anchor in some rows of a chunk."""
         budget = self._budget
         rows, at = self._rows(chunk, span), 0
+        together = self._search.takes_lone()
         while at < len(rows):
             row = rows[at]
             place = Start(number, row)
             if len(self.found) == self._wanted:
                 self.then = place
                 return
-            at += 1
-            if not self._take_only(chunk, row):
+            # After a change, part of a tree may have been searched before.
+            taken = self._take_lone(chunk, rows[at:]) if together and not self._changed else 0
+            at += taken or 1
+            if taken:
+                row = rows[at - 1]
+                place = Start(number, row)
+            elif not self._take_only(chunk, row):
                 applied = self._applied
                 if (yield from self._take_first(chunk, place, wrapped, rows[:at])):
                     changed = self._applied != applied
@@ -208,6 +214,23 @@ class RoundRobin:
             end = None if high is None else rows.searchsorted(high)
             rows = rows[rows.searchsorted(low) : end]
         return rows.data
+
+    def _take_lone(self, chunk: Chunk, rows: memoryview) -> int:
+        """Take the only candidates of the first anchors among these; return how many were taken.
+
+        As `_take_only` for one after another, up to the next tree, the next pause or the end.
+        """
+        budget = self._budget
+        left = min(budget.pause_at, budget.whole + 1) - budget.steps
+        count = max(0, min(len(rows), self._wanted - len(self.found), left))
+        count = chunk.trees.lone_among(rows[:count])
+        records = [record for row in rows[:count] if (record := chunk.records[row]) is not None]
+        uuids = [record.provider.uuid for record in records]
+        terms = len(self._search.terms)
+        budget.steps += count
+        self.found += [(uuid,) * terms for uuid in uuids]
+        self.shown.update(zip(uuids, records, strict=True))
+        return count
 
     def _take_only(self, chunk: Chunk, row: int) -> bool:
         """Take the only candidate of an anchor; False: the anchor must be opened."""

@@ -1,6 +1,7 @@
 """Sums of inventories over all providers: by resource class, and by aggregate or trait as well."""
 
 from bisect import insort
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from heapq import merge
 from itertools import chain, islice
@@ -20,8 +21,8 @@ NO_GROUP = ""
 A_STEP = 256
 """Inventories that are summed up, or keys that are sorted, in one piece."""
 
-Snapshot = list[list[ProviderRecord | None]]
-"""The records of a catalog as of one moment; they are immutable."""
+Snapshot = list[Iterable[ProviderRecord | None]]
+"""The records of each chunk of a catalog as of one moment; they are immutable."""
 
 
 class Filled(NamedTuple):
@@ -81,9 +82,37 @@ def _keep(
     insort(kept, Filled(order, provider.name, provider.uuid, used, units))
 
 
+class ClassStock(NamedTuple):
+    """The sums of a resource class over all providers."""
+
+    resource_class: str
+    used: int
+    total: int
+
+
+def stocks(catalog: Catalog) -> Steps[list[ClassStock]]:
+    """Return the sums by class, that of most providers first, then by name; a chunk at a time.
+
+    The catalog may change between two pieces: the sums are not those of one moment.
+    """
+    providers: Counter[str] = Counter()
+    used: Counter[str] = Counter()
+    total: Counter[str] = Counter()
+    for chunk in list(catalog.chunks):
+        for offers, count in chunk.kinds():
+            for offer in offers:
+                providers[offer.name] += count
+                total[offer.name] += count * offer.total
+        for name, column in chunk.columns.items():
+            used[name] += int(column.used.sum())
+        yield
+    ordered = sorted(providers, key=lambda name: (-providers[name], name))
+    return [ClassStock(name, used[name], total[name]) for name in ordered]
+
+
 def snapshot(catalog: Catalog) -> Snapshot:
     """Return all records as of now, in one piece: only references are copied."""
-    return [chunk.records.copy() for chunk in catalog.chunks]
+    return [chunk.held() for chunk in catalog.chunks]
 
 
 def summed(

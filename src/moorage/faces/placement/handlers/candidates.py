@@ -8,16 +8,16 @@ resource that they contribute. Within a suffixed group that is the order of the 
 unsuffixed one it is the order of the classes' numbers if any provider is in a tree or shares.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from heapq import merge
 from itertools import chain, islice
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from moorage.core.ids import ProviderId
-from moorage.core.ledger.capacity import shown_capacity
+from moorage.core.ledger.compact_inventories import OWN, Inventories, InventoryFigures
 from moorage.core.ledger.model import ProviderRecord
 from moorage.core.ledger.requests import CandidateQuery, Pick
 from moorage.core.ledger.search import Catalog
@@ -32,10 +32,11 @@ TRAITS_SINCE = 17
 ALL_CLASSES_SINCE = 27
 TREES_SINCE = 29
 
-SPARE_FRAGMENTS = 1_000
-"""Cached fragments of deleted providers that may be kept, besides one per existing provider."""
+FRAGMENTS_MAX = 100_000
+"""Cached fragments after which the cache begins again: about 70 MB. Without it, a summary takes a
+microsecond or two."""
 
-SORTED_ITEMS = 512
+SORTED_ITEMS = 1_024
 """Summaries that are sorted at a time: about a millisecond."""
 
 
@@ -83,16 +84,17 @@ class Candidates:
             requests_writer(catalog, query, version),
             b'],"provider_summaries":{',
         )
-        fragments: Iterator[_Fragment]
-        if version < TREES_SINCE:
+        wanted: set[str] = set()
+        if version < ALL_CLASSES_SINCE:
             wanted = {name for group in query.groups for name in group.resources}
-            fragments = (
-                _Fragment(0, tree_key(catalog, record), _summary(catalog, record, version, wanted))
-                for record in found.summaries
-            )
-        else:
-            fragments = self._remembered(catalog, found.summaries, version)
-        texts = yield from _in_order(fragments)
+        summary = _SummaryWriter(catalog, version, wanted).text
+
+        def show(records: Iterable[ProviderRecord]) -> list[_Fragment]:
+            if version >= TREES_SINCE:
+                return self._remembered(catalog, records, summary)
+            return [_Fragment(0, tree_key(catalog, record), summary(record)) for record in records]
+
+        texts = yield from _in_order(found.summaries, show)
         summaries = pieces_of(b"", texts, b",".join, b"}}")
         # Summaries are cached and shared from 1.29 on; before that they belong to this answer.
         size = len(texts) * REFERENCE_BYTES
@@ -103,26 +105,34 @@ class Candidates:
         return (yield from request.written(chain(requests, summaries), size))
 
     def _remembered(
-        self, catalog: Catalog, records: Iterable[ProviderRecord], version: int
-    ) -> Iterator[_Fragment]:
-        """Yield the summaries of providers, encoding those that have changed."""
-        if catalog is not self._catalog or len(self._fragments) > len(catalog) + SPARE_FRAGMENTS:
+        self,
+        catalog: Catalog,
+        records: Iterable[ProviderRecord],
+        summary: Callable[[ProviderRecord], bytes],
+    ) -> list[_Fragment]:
+        """Return the summaries of providers, encoding those that have changed."""
+        if catalog is not self._catalog or len(self._fragments) > FRAGMENTS_MAX:
             # A new dict, because an answer from another catalog may still be filling the old one.
             self._catalog, self._fragments = catalog, {}
-        known = self._fragments
+        known, found = self._fragments, []
         for record in records:
             uuid = record.provider.uuid
             kept = known.get(uuid)
             if kept is None or kept.version != record.version:
-                text = _summary(catalog, record, version, set())
-                kept = known[uuid] = _Fragment(record.version, tree_key(catalog, record), text)
-            yield kept
+                kept = _Fragment(record.version, tree_key(catalog, record), summary(record))
+                known[uuid] = kept
+            found.append(kept)
+        return found
 
 
-def _in_order(fragments: Iterator[_Fragment]) -> Steps[list[bytes]]:
-    """Return the texts ordered by tree; sorted in parts, which are then merged."""
+def _in_order(
+    records: Iterable[ProviderRecord],
+    show: Callable[[Iterable[ProviderRecord]], list[_Fragment]],
+) -> Steps[list[bytes]]:
+    """Return what `show` makes of providers, ordered by tree; sorted in parts, which are merged."""
     parts: list[list[_Fragment]] = []
-    while part := list(islice(fragments, SORTED_ITEMS)):
+    rest = iter(records)
+    while part := show(islice(rest, SORTED_ITEMS)):
         part.sort(key=_PLACE)
         parts.append(part)
         yield
@@ -136,26 +146,62 @@ def _in_order(fragments: Iterator[_Fragment]) -> Steps[list[bytes]]:
     return texts
 
 
-def _summary(catalog: Catalog, record: ProviderRecord, version: int, wanted: set[str]) -> bytes:
-    """Return one member of `provider_summaries`; `wanted` matters only before 1.27."""
-    held = record.inventories
-    shown: dict[str, Any] = {
-        "resources": {
-            name: {"capacity": shown_capacity(held[name]), "used": held[name].used}
-            for name in classes_in_order(catalog, held)
-            if version >= ALL_CLASSES_SINCE or name in wanted
-        }
-    }
-    if version >= TRAITS_SINCE:
-        shown["traits"] = traits_in_order(catalog, record.tags.traits)
-    if version >= TREES_SINCE:
-        shown["parent_provider_uuid"] = record.provider.parent
-        shown["root_provider_uuid"] = record.provider.root
-    return b'"%b":%b' % (record.provider.uuid.encode(), msgspec.json.encode(shown))
+class _SummaryWriter:
+    """Writes members of `provider_summaries`; what providers have in common is encoded once.
+
+    `wanted`: the classes that are shown before 1.27. UUIDs need no escapes.
+    """
+
+    def __init__(self, catalog: Catalog, version: int, wanted: set[str]) -> None:
+        self._catalog = catalog
+        self._version = version
+        self._wanted = wanted
+        self._kinds: dict[int, tuple[str, list[int], tuple[InventoryFigures, ...]]] = {}
+        """By the id of the offers: their template, the places of its figures, and the offers."""
+        self._traits: dict[frozenset[str], str] = {}
+
+    def text(self, record: ProviderRecord) -> bytes:
+        """Return one member."""
+        provider, held, version = record.provider, record.inventories, self._version
+        assert isinstance(held, Inventories)  # those of a catalog are packed
+        kind = self._kinds.get(id(held.offers))
+        if kind is None:
+            kind = self._kinds[id(held.offers)] = self._kind(held.offers)
+        template, places, _ = kind
+        own = held.own_figures()
+        text = template % tuple([own[place] for place in places])
+        if version >= TRAITS_SINCE:
+            traits = self._traits.get(record.tags.traits)
+            if traits is None:
+                listed = traits_in_order(self._catalog, record.tags.traits)
+                traits = self._traits[record.tags.traits] = msgspec.json.encode(listed).decode()
+            text = f'{text},"traits":{traits}'
+        if version >= TREES_SINCE:
+            parent = "null" if provider.parent is None else f'"{provider.parent}"'
+            text = f'{text},"parent_provider_uuid":{parent},"root_provider_uuid":"{provider.root}"'
+        return f'"{provider.uuid}":{{{text}}}'.encode()
+
+    def _kind(
+        self, offers: tuple[InventoryFigures, ...]
+    ) -> tuple[str, list[int], tuple[InventoryFigures, ...]]:
+        numbers = {offer.name: number for number, offer in enumerate(offers)}
+        names = [
+            name
+            for name in classes_in_order(self._catalog, numbers)
+            if self._version >= ALL_CLASSES_SINCE or name in self._wanted
+        ]
+        members = [
+            f'"{name}":{{"capacity":{offers[numbers[name]].units},"used":%d}}' for name in names
+        ]
+        places = [OWN * numbers[name] for name in names]
+        return f'"resources":{{{",".join(members)}}}', places, offers
 
 
 BY_PROVIDER_SINCE = 12
 MAPPINGS_SINCE = 34
+
+ANY_PROVIDER = ProviderId("\0")
+"""Stands for a provider in a text; no text has this character."""
 
 SUMS_MAX = 1_024
 """Encoded sums that are kept: a long answer exists for as long as its client reads it."""
@@ -166,18 +212,17 @@ def requests_writer(
 ) -> Callable[[Sequence[Pick]], bytes]:
     """Return a function that encodes some members of `allocation_requests` at a time."""
     layout = _Layout(catalog, query)
+    entry = layout.entry
+    if version < MAPPINGS_SINCE:
+        entry = layout.entry_by_provider if version >= BY_PROVIDER_SINCE else layout.entry_listed
+    # Most candidates have one provider: their texts differ only in its UUID.
+    around = entry((ANY_PROVIDER,) * layout.terms).split(ANY_PROVIDER)
 
     def write(picks: Sequence[Pick]) -> bytes:
-        if version >= MAPPINGS_SINCE:
-            texts = [
-                f'{{"allocations":{{{layout.members(each)}}},'
-                f'"mappings":{{{layout.mappings(each)}}}}}'
-                for each in picks
-            ]
-        elif version >= BY_PROVIDER_SINCE:
-            texts = [f'{{"allocations":{{{layout.members(each)}}}}}' for each in picks]
-        else:
-            texts = [f'{{"allocations":[{layout.listed(each)}]}}' for each in picks]
+        texts = [
+            each[0].join(around) if each.count(each[0]) == len(each) else entry(each)
+            for each in picks
+        ]
         return ",".join(texts).encode()
 
     return write
@@ -211,16 +256,32 @@ class _Layout:
                     self._give(at + names.index(name), {name: group.resources[name]})
             self._groups.append((group.suffix, at, at + size))
             at += size
-        self._whole = self._sum((1 << len(self._wanted)) - 1)
+        self.terms = at
+        """The providers of each candidate, one per term."""
 
     def _give(self, term: int, resources: dict[str, int]) -> None:
         self._giving.append((term, 1 << len(self._wanted)))
         self._wanted.append(resources)
 
-    def members(self, pick: Pick) -> str:
-        """Return the members of `allocations`."""
-        if pick.count(pick[0]) == len(pick):
-            return f'"{pick[0]}":{{"resources":{self._whole}}}'
+    def entry(self, pick: Pick) -> str:
+        """Return a candidate."""
+        return f'{{"allocations":{{{self._members(pick)}}},"mappings":{{{self._mappings(pick)}}}}}'
+
+    def entry_by_provider(self, pick: Pick) -> str:
+        """Return a candidate before 1.34."""
+        return f'{{"allocations":{{{self._members(pick)}}}}}'
+
+    def entry_listed(self, pick: Pick) -> str:
+        """Return a candidate before 1.12."""
+        listed = ",".join(
+            [
+                f'{{"resource_provider":{{"uuid":"{provider}"}},"resources":{self._sum(bits)}}}'
+                for provider, bits in self._given(pick).items()
+            ]
+        )
+        return f'{{"allocations":[{listed}]}}'
+
+    def _members(self, pick: Pick) -> str:
         return ",".join(
             [
                 f'"{provider}":{{"resources":{self._sum(bits)}}}'
@@ -228,17 +289,7 @@ class _Layout:
             ]
         )
 
-    def listed(self, pick: Pick) -> str:
-        """Return the items of `allocations` before 1.12."""
-        return ",".join(
-            [
-                f'{{"resource_provider":{{"uuid":"{provider}"}},"resources":{self._sum(bits)}}}'
-                for provider, bits in self._given(pick).items()
-            ]
-        )
-
-    def mappings(self, pick: Pick) -> str:
-        """Return the members of `mappings`."""
+    def _mappings(self, pick: Pick) -> str:
         return ",".join(
             [
                 f'"{suffix}":["{pick[at]}"]'

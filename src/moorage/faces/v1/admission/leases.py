@@ -11,6 +11,7 @@ from msgspec import structs
 from moorage.core.admission.forecast.why import Standing
 from moorage.core.admission.model import Need, is_unconfirmed, record_age
 from moorage.core.admission.requests import LeaseRequest, Proof
+from moorage.core.clock import SECOND
 from moorage.core.errors import Code, Error
 from moorage.core.ids import ConsumerId, LeaseId, ProviderId, is_normal
 from moorage.core.labels import check_labels
@@ -46,7 +47,6 @@ from moorage.service.values import (
     microseconds,
     microseconds_or_none,
     name_of,
-    seconds_of,
     time_of,
     time_or_none,
     times_or_none,
@@ -90,7 +90,7 @@ async def page(request: Request[None, wire.LeasesAsked]) -> wire.LeasePage:
     asked, scope = request.parameters, request.caller.scope
     owner = request.owner if asked.mine else asked.owner
     if asked.mine and asked.owner not in (None, owner):
-        raise Error(Code.INVALID, f"mine means the owner '{owner}': omit owner, or mine.")
+        raise Error(Code.INVALID, f"mine means the owner '{owner}': omit either owner or mine.")
     if request.governs and (asked.pool is None or asked.key_prefix is not None):
         owner = owner or request.owner
     if asked.pool is not None:
@@ -239,7 +239,7 @@ async def revoke_owner(request: Request[OwnerRevokeWanted, None]) -> OwnerRevoke
         raise Error(Code.INVALID, f"{wanted.owner!r} is not an owner, or PROJECT/*.")
     own = not _operates(request)
     if own and wanted.owner != request.owner:
-        authorization.check_role(request.role, Role.OPERATOR, "ending what others own")
+        authorization.check_role(request.role, Role.OPERATOR, "ending leases of other owners")
     if wanted.pool is not None:
         await service.admission.queries.pool(wanted.pool)  # raises if there is no such pool
     states = BOTH if wanted.state is None else (wanted.state,)
@@ -429,7 +429,7 @@ def lease_shown(view: LeaseView, mine: bool) -> wire.Lease:
 
     `mine`: include its token and its record (for its owner and operators only).
     """
-    lease, times = view.lease, view.times()
+    lease, times, age = view.lease, view.times(), record_age(view.lease, view.when.moment.at)
     granted_at, expires_at, hold_until, ended_at = times_or_none(times[1:])
     return wire.Lease(
         id=lease.id,
@@ -444,8 +444,8 @@ def lease_shown(view: LeaseView, mine: bool) -> wire.Lease:
         labels=lease.labels,
         priority=lease.priority,
         forced=lease.forced,
-        ttl=seconds_of(lease.ttl),
-        hold=seconds_of(lease.hold),
+        ttl=None if lease.ttl is None else lease.ttl / SECOND,
+        hold=None if lease.hold is None else lease.hold / SECOND,
         asked_at=time_of(times.asked_at),
         granted_at=granted_at,
         expires_at=expires_at,
@@ -458,7 +458,7 @@ def lease_shown(view: LeaseView, mine: bool) -> wire.Lease:
         token=str(lease.token) if mine and lease.token is not None else None,
         record=_record_shown(lease.record) if mine and lease.record else None,
         record_version=lease.record_version,
-        record_age=seconds_of(record_age(lease, view.when.moment.at)),
+        record_age=None if age is None else age / SECOND,
         waiting=None if view.standing is None else _standing_shown(view.standing),
     )
 

@@ -113,11 +113,13 @@ class Deciding:
                     return await self._decided(asked, node)
                 except EndedError:
                     continue
-            raise HeldBackError("its unit was taken away several times")
+            raise HeldBackError(
+                "the lease of this node ended several times while the request waited; ask again"
+            )
         except HeldBackError as held:
             return self._count(asked, "held_back", self._held_back(asked, held))
         except CrowdedError:
-            text = "too many requests of this node are without an answer"
+            text = "too many requests for this node have no answer yet; ask again later"
             return self._count(asked, "held_back", self._conflict(asked, text))
         except NO_ANSWER as error:
             log.warning("request %s is held back: %s", asked.id, error)
@@ -149,7 +151,7 @@ class Deciding:
                 return found
         except (ValueError, KeyError, TypeError):
             pass
-        raise AwayError("Ironic's answer is no node")
+        raise AwayError("Ironic's answer is not a node")
 
     async def _decided(self, asked: Asked, node: Node) -> HttpAnswer:
         """Forward the request, with a unit if it needs one. Raises EndedError, HeldBackError."""
@@ -211,7 +213,7 @@ class Deciding:
             return Answered(answer, outcome, requeue=again)
 
         def unsent() -> Answered[HttpAnswer]:
-            text = "it has taken too long until the request could be sent"
+            text = "the request could not be sent in time; ask again"
             return Answered(self._conflict(asked, text), RequestOutcome.REFUSED)
 
         request = Request(asked.id, send, unsent, lambda: asked.left)

@@ -74,25 +74,27 @@ def check_head(
     Raises BadHeadError.
     """
     if version not in ((1, 0), (1, 1)):
-        raise BadHeadError("Only HTTP/1.0 and HTTP/1.1 are understood.")
+        raise BadHeadError("Only HTTP/1.0 and HTTP/1.1 are supported.")
     old = version == (1, 0)
     if method == "CONNECT" or not TARGET.fullmatch(target):
         raise BadHeadError(
-            "The address must be a path and a query in the letters of RFC 3986: encode others, "
-            "such as '#', as '%' and two digits."
+            "The address must be a path and a query in the characters of RFC 3986: encode others,"
+            " such as '#', as '%' and two digits."
         )
     hosts = headers.getall("Host", [])
     if len(hosts) > 1 or not (hosts or old):
-        raise BadHeadError("There must be one Host.")
+        raise BadHeadError("Send exactly one Host header.")
     if len(headers.getall("Content-Type", [])) > 1:
-        raise BadHeadError("There must be one Content-Type.")
+        raise BadHeadError("Send at most one Content-Type header.")
     lengths, codings = headers.getall("Content-Length", []), headers.getall("Transfer-Encoding", [])
     if len(lengths) + len(codings) > 1 or not all(map(LENGTH.fullmatch, lengths)):
-        raise BadHeadError("The body must have one length.")
+        raise BadHeadError(
+            "Send either one Content-Length, a number, or one Transfer-Encoding header."
+        )
     if any(coding.strip().lower() != "chunked" for coding in codings) or (codings and old):
-        raise BadHeadError("The only transfer coding is chunked.")
+        raise BadHeadError("The only supported transfer coding is chunked, with HTTP/1.1.")
     if not _words(headers, "Upgrade") <= IGNORED_UPGRADES:
-        raise BadHeadError("The protocol cannot be changed.")
+        raise BadHeadError("The protocol cannot be changed: omit the header Upgrade.")
     for name, value in headers.items():
         _check_header(name, value, says=(method, target))
 
@@ -105,7 +107,7 @@ def _check_header(name: str, value: str, *, says: tuple[str, str]) -> None:
     if any(ord(letter) < 32 and letter != "\t" for letter in value):
         raise BadHeadError(f"The header {name!r} is not valid.")
     if not value.isascii() and READ.match(plain):
-        raise BadHeadError(f"The header {name!r} has letters that are not ASCII.")
+        raise BadHeadError(f"The header {name!r} has characters that are not ASCII.")
     if any("\ud800" <= letter <= "\udfff" for letter in value):
         raise BadHeadError(f"The header {name!r} is not in UTF-8.")
 

@@ -16,7 +16,7 @@ class GateMetrics:
         self.held = Gauge("moorage_gate_held", "Requests that wait for a unit", registry=registry)
         self.decided = Counter(
             "moorage_gate_decided",
-            "Requests for a provision state, by verb and what became of them",
+            "Requests for a provision state, by verb and outcome",
             ["verb", "outcome"],
             registry=registry,
         )
@@ -24,10 +24,14 @@ class GateMetrics:
             "moorage_gate_passed", "Requests that were not decided", registry=registry
         )
         self.refused = Counter(
-            "moorage_gate_refused", "Requests that could be read in two ways", registry=registry
+            "moorage_gate_refused",
+            "Refused requests that could be read in two ways",
+            registry=registry,
         )
         self.forwarding = Gauge(
-            "moorage_gate_forwarding", "Decided requests that Ironic answers", registry=registry
+            "moorage_gate_forwarding",
+            "Decided requests that Ironic is answering",
+            registry=registry,
         )
         self.waits = Histogram(
             "moorage_gate_wait_seconds",

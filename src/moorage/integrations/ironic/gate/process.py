@@ -141,7 +141,7 @@ class _Process:
     def _watched(self, watching: asyncio.Task[None]) -> None:
         """Stop if the passes have ended by a fault: nothing would ever be released."""
         if not watching.cancelled() and (fault := watching.exception()) is not None:
-            log.critical("cannot go on", exc_info=fault)
+            log.critical("the gate cannot continue, stopping", exc_info=fault)
             self._code = 1
             self._stop.set()
 
@@ -166,7 +166,7 @@ class _Process:
         if watch.ready.is_set():
             seen = f"{len(watch.picture.nodes)} nodes, {len(watch.picture.busy)} busy"
         else:
-            seen = "nothing is granted until all nodes have been seen"
+            seen = "nothing is granted until all nodes have been read"
         self._say(f"moorage: gate {url} -> {shown_url(self._settings.ironic)} ({shown}, {seen})")
 
 

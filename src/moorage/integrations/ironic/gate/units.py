@@ -141,7 +141,9 @@ class Units:
         """Count a request that waits. Raises HeldBackError: too many wait for its host."""
         keys = want.host.keys
         if self._held[keys] >= HELD_PER_HOST:
-            raise HeldBackError(f"too many requests for node {want.name} wait")
+            raise HeldBackError(
+                f"too many requests for node {want.name} are waiting; ask again later"
+            )
         self._held[keys] += 1
         try:
             yield
@@ -153,7 +155,7 @@ class Units:
     def _counted(self, want: Want) -> None:
         """Raise HeldBackError while nodes work in these pools that Moorage refuses to count."""
         if uncounted := self._watch.picture.blocked(want.host.uuid, want.units):
-            raise HeldBackError(f"nodes work that cannot be counted in {' and '.join(uncounted)}")
+            raise HeldBackError(f"some busy nodes cannot be counted in {' and '.join(uncounted)}")
 
     async def _seen_all(self, until: float) -> None:
         """Wait for the first pass: before it, what is busy does not count yet."""
@@ -221,7 +223,7 @@ class Units:
                         await self._api.release(lease.id, 0)
                         return
         except (UnreachableError, UndecodableError, RefusedError) as error:
-            log.debug("unit of %s is not given back: %s", host.uuid, error)
+            log.debug("cannot release the unit of node %s: %s", host.uuid, error)
         finally:
             if not self._asking[key]:
                 self._asking.pop(key, None)

@@ -50,7 +50,7 @@ class Watch:
         """The first pass has ended, in any way."""
         self.picture = Picture()
         self.durations = Durations()
-        self.trouble = "it has not looked at all nodes yet"
+        self.trouble = "it has not read all nodes yet"
         """Why the last pass failed; empty: it did not."""
         meters.passes.ages = not once
 
@@ -78,12 +78,12 @@ class Watch:
             picture = await self._reconciler.run_once()
         except (PoolError, *PASS_ERRORS) as error:
             if str(error) != self.trouble:
-                log.error("cannot look at the nodes: %s", error)
+                log.error("cannot read the nodes: %s", error)
             self.trouble = str(error)
             self._meters.passes.failed()
         else:
             if self.trouble and self.ready.is_set():
-                log.info("looks at the nodes again")
+                log.info("the nodes can be read again")
             self.trouble = ""
             self.picture = picture
             self.durations.look(picture, monotonic())

@@ -44,5 +44,5 @@ class Conductors:
         except RefusedError as refusal:
             if refusal.code not in (STALE, FAILED):
                 raise
-            log.debug("the conductors stay as they were: %s", refusal)
+            log.debug("cannot report the conductors, the last list stays in force: %s", refusal)
         return not error

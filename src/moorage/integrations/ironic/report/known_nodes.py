@@ -17,7 +17,7 @@ from moorage.wire.reporting import NodeReported
 KNOWN_MAX = ENTRIES_MAX
 """Nodes that a reporter keeps in memory."""
 
-UNREPORTED = "nothing is reported of it"
+UNREPORTED = "it is not reported"
 
 NEVER = float("-inf")
 

@@ -90,18 +90,18 @@ def reported(node: Node) -> NodeReported | None:
 def _check(node: Node) -> None:
     """Raise UnreadableNodeError if a node is not as Ironic describes one."""
     if uuid_of(str(node["uuid"])) != node["uuid"]:
-        raise UnreadableNodeError("its uuid is no UUID in lower case with dashes")
+        raise UnreadableNodeError("its uuid is not a UUID in lower case with dashes")
     if not isinstance(node.get("maintenance"), bool | None):
         raise UnreadableNodeError("its maintenance is neither true nor false")
     for name in TEXTS:
         value = node.get(name)
         if value is not None and not (isinstance(value, str) and len(value) <= TEXT_LENGTH_MAX):
             raise UnreadableNodeError(
-                f"its {name} is no text of at most {TEXT_LENGTH_MAX} characters"
+                f"its {name} is not a string of at most {TEXT_LENGTH_MAX} characters"
             )
     traits = node.get("traits") or []
     if not isinstance(traits, list) or len(traits) > TRAITS_MAX:
-        raise UnreadableNodeError(f"its traits are no list of at most {TRAITS_MAX}")
+        raise UnreadableNodeError(f"its traits are not a list of at most {TRAITS_MAX}")
     if not all(isinstance(one, str) and TRAIT.fullmatch(one) for one in traits):
         raise UnreadableNodeError("one of its traits has other characters than A-Z, 0-9 and _")
 
@@ -109,5 +109,5 @@ def _check(node: Node) -> None:
 def remark_of(node: Node) -> str | None:
     """Return what people should know of the report of a node; None: nothing."""
     if OWNER_NOVA in (node.get("traits") or ()):
-        return f"its trait {OWNER_NOVA} is not reported, as only nova sets it: remove it in Ironic"
+        return f"its trait {OWNER_NOVA} is left out, because only nova sets it: remove it in Ironic"
     return None

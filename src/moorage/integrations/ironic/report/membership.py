@@ -109,7 +109,8 @@ class Members:
             if error.code == FENCED:
                 place = self.place
                 raise FencedError(
-                    f"this one is no longer {place.group}/{place.member}, and ends: {error}"
+                    f"this reporter is no longer member {place.member} of group {place.group}, and"
+                    f" stops: {error}"
                 ) from error
             raise
         # After a restore the same generation may stand for other pins; then the token is another.

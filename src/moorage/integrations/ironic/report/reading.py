@@ -92,7 +92,7 @@ class Reading:
         async for page in self._nodes.pages(None, sort=(name, "desc"), limit=PAGE, odd=True):
             present = present or self._present()
             if page and not page[0].get(name) and await self._is_unordered(name):
-                raise UnorderedError("Ironic lists nodes that were never changed first")
+                raise UnorderedError("Ironic lists the nodes that never changed before the others")
             recent = [node for node in page if _time(node, name) > since]
             found += recent
             if len(recent) < len(page):
@@ -134,7 +134,7 @@ class Reading:
                 printable(min(ahead)[:NAME_LENGTH_MAX]),
             )
         if self._is_ahead and not ahead:
-            log.warning("no change lies in the future any more")
+            log.warning("no change lies in the future any longer")
         self._is_ahead = bool(ahead)
 
     async def _is_unordered(self, name: str) -> bool:
@@ -156,7 +156,7 @@ class Reading:
         """Return one node; None: Ironic has answered that there is none."""
         node = await self._nodes.node(uuid, FIELDS)
         if node is not None and node["uuid"] != uuid:
-            raise IronicError(f"Ironic was asked for node {uuid}, and answered another one")
+            raise IronicError(f"Ironic was asked for node {uuid}, and returned another node")
         return node
 
 

@@ -144,7 +144,7 @@ class Reporter:
             self._count(tally)
         self._passed()
         if self.progress.trouble is not None:
-            log.warning("works again")
+            log.warning("passes succeed again")
         self.progress.trouble = None
         return True
 
@@ -202,7 +202,7 @@ class Reporter:
                 try:
                     await self._members.join()
                 except AWAY as error:
-                    log.debug("no sign of life: %s", error)
+                    log.debug("cannot send a sign of life: %s", error)
 
     async def close(self) -> None:
         """End what goes on, and leave the group, so that the others get the nodes at once.
@@ -262,7 +262,7 @@ class Reporter:
         try:
             changed = await self._reading.changed()
         except UnorderedError as error:
-            log.debug("all nodes are read instead of what has changed: %s", error)
+            log.debug("reading all nodes, not only changed ones: %s", error)
             return None
         return self._known.remember_changed(changed, began)
 
@@ -372,5 +372,5 @@ class Reporter:
 
     def _troubled(self, error: Exception) -> None:
         if self.progress.trouble is None:
-            log.warning("the pass has failed: %s", error)
+            log.warning("the pass failed: %s", error)
         self.progress.trouble = str(error)

@@ -121,7 +121,7 @@ class Sender:
             await members.join()
         if monotonic() - self.read_at > members.place.ttl / 2:
             # Another member may have had the nodes since, if this process was stopped for a while.
-            raise StaleError("it took too long to send what was read: it is read again")
+            raise StaleError("it took too long to send the nodes: they are read again")
         wanted = ReportWanted(
             group=members.place.group,
             member=members.place.member,

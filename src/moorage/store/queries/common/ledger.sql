@@ -93,11 +93,6 @@ SELECT uuid, generation FROM consumer WHERE generation < 1 ORDER BY uuid;
 -- name: inventory_classes_load --
 SELECT DISTINCT resource_class FROM inventory ORDER BY 1;
 
--- By class: what is used of all providers, and their totals; those of most providers first.
--- name: inventories_sum --
-SELECT resource_class, SUM(used)::bigint, SUM(total)::bigint FROM inventory
-GROUP BY resource_class ORDER BY COUNT(*) DESC, resource_class;
-
 -- name: providers_wipe --
 DELETE FROM provider;
 

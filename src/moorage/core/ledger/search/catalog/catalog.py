@@ -7,6 +7,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import numpy as np
+
 from moorage.core.ids import ProviderId
 from moorage.core.ledger.compact_inventories import InventoryPacker
 from moorage.core.ledger.facts import Changes
@@ -23,10 +25,11 @@ from moorage.core.ledger.search.catalog.chunk import (
     CHUNK_ROWS,
     SPARE_PART,
     Chunk,
-    Entry,
+    Entries,
     Place,
     uuid_at,
 )
+from moorage.core.ledger.search.catalog.packed_chunk import PackedRecords, SharedValues
 from moorage.core.ledger.search.catalog.summaries import Summaries
 from moorage.core.ledger.search.catalog.summaries_check import unsound
 
@@ -161,30 +164,98 @@ class Catalog:
         """
         self._version += 1
         arriving: dict[ProviderId, list[Described]] = {}
-        traits: Counter[frozenset[str]] = Counter()
         for one in providers:
             arriving.setdefault(one[0].root, []).append(one)
-            traits[one[2].traits] += 1
-            if SHARING_TRAIT in one[2].traits:
-                self.sharing.setdefault(one[0].uuid)
+        traits = Counter([tags.traits for _, _, tags in providers])
         for names, count in traits.items():
             for name in names:
                 self._trait_uses[name] += count
-        entries: dict[Chunk, list[Entry]] = {}
+        if any(SHARING_TRAIT in names for names in traits):
+            for provider, _, tags in providers:
+                if SHARING_TRAIT in tags.traits:
+                    self.sharing.setdefault(provider.uuid)
+        entries: dict[Chunk, Entries] = {}
+        lone: list[Described] = []
         for root, members in arriving.items():
-            if len(members) > 1:
-                members.sort(key=lambda one: one[0].uuid != root)
-            chunk = self._chunk_of(root, [one[0] for one in members])
-            mine = entries.setdefault(chunk, [])
-            for provider, inventories, tags in members:
-                row = chunk.take()
-                self.places[provider.uuid] = (chunk, row)
-                self._link(provider)
-                held = self._shelf.packed(inventories)
-                record = ProviderRecord(provider, held, tags, self._version)
-                mine.append((row, self.places[root][1], record))
+            if len(members) == 1 and members[0][0].uuid == root:
+                lone += members
+                continue
+            self._fill_lone(lone, entries)
+            lone = []
+            self._fill_tree(root, members, entries)
+        self._fill_lone(lone, entries)
         for chunk, those in entries.items():
             chunk.fill(those)
+
+    def _fill_lone(self, roots: list[Described], entries: dict[Chunk, Entries]) -> None:
+        """Give rows to new trees of one provider each, as many at a time as fit into a chunk."""
+        at = 0
+        while at < len(roots):
+            chunk = self._chunk_for(1)
+            some = roots[at : at + chunk.trees_fit]
+            at += len(some)
+            rows = chunk.take_many(len(some))
+            places = [(chunk, row) for row in rows]
+            self.places.update(zip([one[0].uuid for one in some], places, strict=True))
+            self._names.update([(one[0].name, one[0].uuid) for one in some])
+            mine = entries.setdefault(chunk, Entries())
+            mine.rows += rows
+            mine.roots += rows
+            mine.records += self._recorded(some)
+
+    def _fill_tree(
+        self, root: ProviderId, members: list[Described], entries: dict[Chunk, Entries]
+    ) -> None:
+        """Give rows to new providers of one tree, the root first."""
+        members.sort(key=lambda one: one[0].uuid != root)
+        chunk = self._chunk_of(root, [one[0] for one in members])
+        mine = entries.setdefault(chunk, Entries())
+        for provider, _, _ in members:
+            row = chunk.take()
+            self.places[provider.uuid] = (chunk, row)
+            self._link(provider)
+            mine.rows.append(row)
+            mine.roots.append(self.places[root][1])
+        mine.records += self._recorded(members)
+
+    def _recorded(self, providers: list[Described]) -> list[ProviderRecord]:
+        packed, version = self._shelf.packed, self._version
+        return [
+            ProviderRecord(provider, packed(inventories), tags, version)
+            for provider, inventories, tags in providers
+        ]
+
+    def restore(self, content: bytes, shared: SharedValues) -> None:
+        """Add the providers of a chunk that `packed_chunk.packed` has stored, as a new chunk.
+
+        Raises ValueError, LookupError: it has not stored these bytes.
+        """
+        self._version += 1
+        records = PackedRecords(content, shared, self._version)
+        chunk = Chunk(records.size, len(self.chunks), self.summaries, self._shelf)
+        chunk.restore(records)
+        self.chunks.append(chunk)
+        if chunk.has_room_for_tree(1):
+            self._roomy.append(chunk)
+        rows = records.places.row.tolist()
+        expected = len(self.places) + len(rows)
+        places = [(chunk, row) for row in rows]
+        self.places.update(zip(records.uuids, places, strict=True))
+        self._names.update(zip(records.names, records.uuids, strict=True))
+        if not len(self.places) == len(self._names) == expected:
+            raise ValueError("a provider or a name is stored twice")
+        if records.below:
+            uuid_of = dict(zip(rows, records.uuids, strict=True))
+            for row, (parent, _) in records.below.items():
+                self._children.setdefault(uuid_of[parent], {})[uuid_of[row]] = None
+        counts = np.bincount(records.places.traits, minlength=len(records.traits)).tolist()
+        for names, count in zip(records.traits, counts, strict=True):
+            for name in names:
+                self._trait_uses[name] += count
+
+    def shared_values(self) -> SharedValues:
+        """Return what the chunks that are restored together have in common."""
+        return SharedValues(self._shelf)
 
     def learn(self, classes: dict[str, CustomName], traits: dict[str, CustomName]) -> None:
         """Add custom classes and traits."""
@@ -409,12 +480,14 @@ class Loader:
     def take(self, providers: list[Described]) -> None:
         """Add some providers."""
         known = self._catalog.places
-        here = {provider.uuid for provider, _, _ in providers}
-        ready: list[Described] = []
-        for one in providers:
-            is_early = one[0].root not in here and one[0].root not in known
-            (self._early if is_early else ready).append(one)
-        self._catalog.fill(ready)
+        if any(one[0].parent is not None for one in providers):
+            here = {provider.uuid for provider, _, _ in providers}
+            ready: list[Described] = []
+            for one in providers:
+                is_early = one[0].root not in here and one[0].root not in known
+                (self._early if is_early else ready).append(one)
+            providers = ready
+        self._catalog.fill(providers)
 
     def finish(self, classes: dict[str, CustomName], traits: dict[str, CustomName]) -> None:
         """Add the providers that were read too early, and the custom classes and traits.

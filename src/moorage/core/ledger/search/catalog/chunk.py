@@ -1,10 +1,13 @@
 """Some thousand providers of whole trees: records, and columns of the same data for searches."""
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from heapq import heapify, heappop, heappush
+from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec.structs import astuple
+from numpy.typing import NDArray
 
 from moorage.core.ids import AggregateId, ProviderId
 from moorage.core.ledger.compact_inventories import (
@@ -17,6 +20,7 @@ from moorage.core.ledger.compact_inventories import (
 )
 from moorage.core.ledger.model import NO_TAGS, Inventory, Provider, ProviderRecord, Tags
 from moorage.core.ledger.search.catalog.columns import ABSENT, Column, Marks, Mask
+from moorage.core.ledger.search.catalog.packed_chunk import PackedRecords
 from moorage.core.ledger.search.catalog.summaries import Gauge, Summaries
 from moorage.core.ledger.search.catalog.trees import Trees
 
@@ -34,8 +38,15 @@ _ROWS = list(range(CHUNK_ROWS))
 """The row numbers; chunks share these objects."""
 
 
-Entry = tuple[int, int, ProviderRecord]
-"""A row, the row of the root of its tree, and its record."""
+class Entries:
+    """Taken rows to be filled, the rows of the roots of their trees, and their records."""
+
+    __slots__ = ("records", "roots", "rows")
+
+    def __init__(self) -> None:
+        self.rows: list[int] = []
+        self.roots: list[int] = []
+        self.records: list[ProviderRecord] = []
 
 
 class Chunk:
@@ -45,8 +56,8 @@ class Chunk:
     """
 
     __slots__ = (
+        "_packed",
         "_shelf",
-        "_step",
         "_summaries",
         "_unsettled",
         "_vacant",
@@ -55,6 +66,7 @@ class Chunk:
         "here",
         "number",
         "records",
+        "step",
         "traits",
         "trees",
     )
@@ -71,19 +83,55 @@ class Chunk:
         self.trees = Trees(size)
         self._summaries = summaries
         self._shelf = shelf
-        self._step = size
+        self.step = size
+        """The rows it began with."""
+        self._packed: PackedRecords | None = None
+        """The records of a restored chunk, until they are first read."""
         self._vacant = _ROWS[:] if size == CHUNK_ROWS else list(range(size))
         self._unsettled = False
         summaries.rows.take(number)
 
+    if not TYPE_CHECKING:  # it would take every attribute for one that exists
+
+        def __getattr__(self, name: str) -> list[ProviderRecord | None]:
+            # Called for `records` only, and only of a restored chunk: other reads pay nothing.
+            if name != "records" or self._packed is None:
+                raise AttributeError(name)
+            self.records = list(self._packed)
+            self._packed = None
+            return self.records
+
+    def held(self) -> Iterable[ProviderRecord | None]:
+        """Return the records by row as of now: references are copied, no records are made."""
+        return self.records.copy() if self._packed is None else self._packed
+
+    def kinds(self) -> list[tuple[tuple[InventoryFigures, ...], int]]:
+        """Return the combinations of offers, each with the number of its providers."""
+        if self._packed is not None:
+            return self._packed.counted_kinds()
+        found = [_packed(each.inventories).offers for each in self.records if each is not None]
+        # Counted by id: providers of one kind share the object, and hashing takes longer.
+        known = {id(offers): offers for offers in found}
+        return [(known[key], count) for key, count in Counter(map(id, found)).items()]
+
+    @property
+    def is_packed(self) -> bool:
+        """Are the records not made yet?"""
+        return self._packed is not None
+
     @property
     def size(self) -> int:
         """The number of rows, including empty ones."""
-        return len(self.records)
+        return len(self.here)
 
     def has_room_for_tree(self, providers: int) -> bool:
         """May a new tree with this many providers be put here?"""
-        return providers + self._step // SPARE_PART <= len(self._vacant)
+        return providers + self.step // SPARE_PART <= len(self._vacant)
+
+    @property
+    def trees_fit(self) -> int:
+        """How many new trees of one provider may be put here; none if negative."""
+        return len(self._vacant) - self.step // SPARE_PART
 
     def record(self, row: int) -> ProviderRecord:
         """Return the record of a row, which must not be empty."""
@@ -95,8 +143,15 @@ class Chunk:
     def take(self) -> int:
         """Return an empty row, which the caller must fill at once."""
         if not self._vacant:
-            self._grow(self.size + self._step)
+            self._grow(self.size + self.step)
         return heappop(self._vacant)
+
+    def take_many(self, count: int) -> list[int]:
+        """Return this many empty rows, ascending, which must exist and be filled at once."""
+        self._vacant.sort()  # a sorted list is a heap
+        rows = self._vacant[:count]
+        del self._vacant[:count]
+        return rows
 
     def enter(self, row: int, root: int, provider: Provider, version: int) -> None:
         """Fill an empty row with a provider that has no inventory and no tags yet."""
@@ -138,47 +193,88 @@ class Chunk:
             self._mark(row, old.tags, tags)
         self.records[row] = ProviderRecord(provider or old.provider, held, tags, version)
 
-    def fill(self, entries: list[Entry]) -> None:
+    def fill(self, entries: Entries) -> None:
         """Fill many taken rows with complete records, roots first."""
         traits: dict[frozenset[str], list[int]] = {}
         aggregates: dict[frozenset[AggregateId], list[int]] = {}
         # Keyed by the id of the offers: providers of one kind share the object.
         alike: dict[int, tuple[list[int], list[Inventories]]] = {}
-        for row, _, record in entries:
+        for row, record in zip(entries.rows, entries.records, strict=True):
             self.records[row] = record
             traits.setdefault(record.tags.traits, []).append(row)
             aggregates.setdefault(record.tags.aggregates, []).append(row)
             held = _packed(record.inventories)
-            rows, all_held = alike.setdefault(id(held.offers), ([], []))
+            kind = id(held.offers)
+            if kind not in alike:
+                alike[kind] = [], []
+            rows, all_held = alike[kind]
             rows.append(row)
             all_held.append(held)
-        self.here[[row for row, _, _ in entries]] = True
-        self._summaries.rows.rows[self.number] += len(entries)
-        self.trees.join_alone([row for row, root, _ in entries if row == root])
-        for row, root, _ in entries:
-            if row != root:
-                self.trees.join(row, root)
+        self._arrange(entries.rows, list(zip(entries.rows, entries.roots, strict=True)))
         for names, those in traits.items():
             self.traits.fill(those, names)
         for uuids, those in aggregates.items():
             self.aggregates.fill(those, uuids)
         for rows, all_held in alike.values():
-            self._fill_alike(rows, all_held)
+            offers = all_held[0].offers
+            if not offers:
+                continue
+            figures = np.frombuffer(b"".join([held.figures for held in all_held]), dtype=np.int64)
+            used = figures.reshape(len(rows), len(offers), OWN)[:, :, 0]
+            self._fill_alike(np.array(rows), offers, used)
         for column in self.columns.values():
             column.settle()
 
-    def _fill_alike(self, rows: list[int], all_held: list[Inventories]) -> None:
-        """Write the inventories of rows with equal offers into their columns."""
-        offers = all_held[0].offers
+    def restore(self, records: PackedRecords) -> None:
+        """Fill a new chunk; its records are made when they are first read."""
+        places = records.places
+        rows = places.row.tolist()
+        self._arrange(
+            rows, [(row, records.below[row][1] if row in records.below else row) for row in rows]
+        )
+        self._vacant = np.flatnonzero(~self.here).tolist()
+        self.step = records.step
+        for marks, all_names, which in (
+            (self.traits, records.traits, places.traits),
+            (self.aggregates, records.aggregates, places.aggregates),
+        ):
+            for number, names in enumerate(all_names):
+                marks.fill(places.row[which == number], names)
+        for number, (offers, used) in enumerate(zip(records.kinds, records.used, strict=True)):
+            if offers:
+                self._fill_alike(places.row[places.kind == number], offers, used)
+        for column in self.columns.values():
+            column.settle()
+        records.used.clear()
+        self._packed = records
+        del self.records
+
+    def _arrange(self, rows: list[int], pairs: list[tuple[int, int]]) -> None:
+        """Occupy rows, and join each of the pairs: a row, and the row of its root."""
+        self.here[rows] = True
+        self._summaries.rows.rows[self.number] += len(rows)
+        self.trees.join_alone([row for row, root in pairs if row == root])
+        for row, root in pairs:
+            if row != root:
+                self.trees.join(row, root)
+
+    def _fill_alike(
+        self,
+        rows: NDArray[np.integer],
+        offers: Sequence[InventoryFigures],
+        used: NDArray[np.int64],
+    ) -> None:
+        """Write the inventories of rows with equal offers into their columns.
+
+        `used`: a row for each of them, a column for each offer.
+        """
         if len(rows) < FEW_ALIKE:
-            for row, held in zip(rows, all_held, strict=True):
-                for offer, used in zip(offers, held.own_figures()[::OWN], strict=True):
-                    self._column(offer.name).put(row, offer, used, quietly=True)
+            for row, amounts in zip(rows.tolist(), used.tolist(), strict=True):
+                for offer, amount in zip(offers, amounts, strict=True):
+                    self._column(offer.name).put(row, offer, amount, quietly=True)
             return
-        figures = np.frombuffer(b"".join([held.figures for held in all_held]), dtype=np.int64)
-        used_by_class = figures.reshape(len(rows), len(offers), OWN)[:, :, 0]
         for number, offer in enumerate(offers):
-            self._column(offer.name).fill(np.array(rows), offer, used_by_class[:, number])
+            self._column(offer.name).fill(rows, offer, used[:, number])
 
     def begin_many(self) -> None:
         """Start writing many rows; the summaries are updated once, by `end_many`."""

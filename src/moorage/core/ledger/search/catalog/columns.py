@@ -127,7 +127,7 @@ class Column:
         self._write(row, ABSENT, NONE, quietly)
 
     def fill(
-        self, rows: NDArray[np.intp], offer: InventoryFigures, used: NDArray[np.int64]
+        self, rows: NDArray[np.integer], offer: InventoryFigures, used: NDArray[np.int64]
     ) -> None:
         """Write the figures of many rows that have none, like `put`. Call `settle` later."""
         self.used[rows] = used
@@ -316,7 +316,7 @@ class Marks:
             mask[row] = True
             self._uses[name].rows[self._slots[name]] += 1
 
-    def fill(self, rows: list[int], names: frozenset[str]) -> None:
+    def fill(self, rows: list[int] | NDArray[np.integer], names: frozenset[str]) -> None:
         """Give these names to rows that have none."""
         for name in names:
             mask = self.masks.get(name)

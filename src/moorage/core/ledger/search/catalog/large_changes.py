@@ -78,7 +78,7 @@ class CatalogRemains:
 
     def __init__(self, catalog: Catalog) -> None:
         self._dicts = catalog.dicts()
-        self._lists = [chunk.records for chunk in catalog.chunks]
+        self._lists = [chunk.records for chunk in catalog.chunks if not chunk.is_packed]
         self._gauges = catalog.summaries.classes
 
     def held(self) -> list[Sized]:

@@ -65,6 +65,14 @@ class Trees:
         """Is the root the only row of its tree?"""
         return root not in self._members
 
+    def lone_among(self, roots: memoryview) -> int:
+        """Return how many of these roots come before the first with other members."""
+        if self._members:
+            for count, root in enumerate(roots):
+                if root in self._members:
+                    return count
+        return len(roots)
+
     def any_of(self, mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Mark the roots of all trees that have a marked row."""
         if not self._members:
