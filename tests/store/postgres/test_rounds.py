@@ -54,9 +54,9 @@ def test_a_statement_is_prepared_once() -> None:
         before = await counted(link)
         with pytest.raises(psycopg.errors.DivisionByZero):
             await link.run("fail", failing)
-        assert link.in_transaction
+        states = [link.in_transaction]
         await link.run("roll back", [("ROLLBACK", ())])
-        assert not link.in_transaction
+        assert [*states, link.in_transaction] == [True, False]
         assert await link.run("twice", one) == [([("x",)], 1), ([(None,)], 1)]
         # Of the round that failed, what came before the error is prepared in vain.
         assert await counted(link) <= before + 3
