@@ -56,7 +56,8 @@ def test_a_statement_is_prepared_once() -> None:
             await link.run("fail", failing)
         states = [link.in_transaction]
         await link.run("roll back", [("ROLLBACK", ())])
-        assert [*states, link.in_transaction] == [True, False]
+        states.append(link.in_transaction)
+        assert states == [True, False]
         assert await link.run("twice", one) == [([("x",)], 1), ([(None,)], 1)]
         # Of the round that failed, what came before the error is prepared in vain.
         assert await counted(link) <= before + 3

@@ -164,7 +164,7 @@ class PlacementFace:
             shown = token_of(headers)
             raise ProblemError(HTTPStatus.UNAUTHORIZED, WRONG_TOKEN if shown else "")
         version = state.version = microversion.negotiate(headers.get(microversion.HEADER, ""))
-        _check_length(headers.get("content-length"), headers.get("content-type"))
+        _check_length(headers.get("content-length"), bool(headers.get("content-type")))
         key, variables = address_split(path or "/")
         by_method = self._table.get(key)
         if by_method is None or not all(variables):
@@ -217,15 +217,15 @@ def _problem(state: RequestState, error: Exception) -> ProblemError:
     )
 
 
-@lru_cache(maxsize=1_024)
-def _check_length(length: str | None, kind: str | None) -> None:
+@lru_cache(maxsize=256)
+def _check_length(length: str | None, has_type: bool) -> None:
     if not length:
         return
     try:
         has_body = int(length) > 0
     except ValueError:
         raise ProblemError(400, "content-length header must be an integer") from None
-    if has_body and not kind:
+    if has_body and not has_type:
         raise ProblemError(400, "content-type header required when content-length > 0")
 
 

@@ -27,7 +27,7 @@ MACHINES = (ScopedRole.AGENT, ScopedRole.ENROLLER)
 """Roles of tokens that are on many machines and used all the time."""
 
 
-@lru_cache(maxsize=1_024)
+@lru_cache(maxsize=256)
 def role_of(caller: Caller) -> Role | None:
     """Return the most trusted role of the ladder that a caller has, or None.
 
@@ -42,7 +42,7 @@ def role_of(caller: Caller) -> Role | None:
     return None
 
 
-@lru_cache(maxsize=1_024)
+@lru_cache(maxsize=256)
 def project_of(caller: Caller, role: Role | None) -> str | None:
     """Return the one project that a caller is bound to; None: it may act in any project."""
     return caller.project_id if role in (Role.READER, Role.USER) else None

@@ -88,7 +88,7 @@ def _name_of(role: Role | ScopedRole | None) -> str:
     return "" if role is None else role.value
 
 
-@lru_cache(maxsize=4_096)
+@lru_cache(maxsize=256)
 def _owner_of(user: str, project: str | None) -> str:
     """Return a user as an owner of leases. Raises `Error`: INVALID, the name is reserved."""
     owner = user if project is None else f"{project}/{user}"
