@@ -23,7 +23,8 @@ class Stock:
     async def look(self) -> None:
         """Add up all inventories that this process knows of, in spare turns."""
         await self._index.whole()
-        found = await Pieces(self._turns).driven(stocks(self._index.catalog))
+        chunks = list(self._index.catalog.chunks)
+        found = await Pieces(self._turns).driven(stocks(chunks))
         rest = found[CLASSES_MAX:]
         self.classes = found[:CLASSES_MAX]
         if rest:
