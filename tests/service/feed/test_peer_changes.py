@@ -140,7 +140,8 @@ def test_an_own_batch_after_an_unknown_one_is_read_without_a_request() -> None:
 
     async def scene(pair: Pair) -> None:
         one, other = pair.services
-        await quiet(other)
+        await other.feed._loop.stop()  # it does not hear of its peer
+        await other.index.current()
         told = Told()
         other.feed._followers.admission.add(told)
         before = other.index.revision

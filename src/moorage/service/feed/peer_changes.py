@@ -75,6 +75,8 @@ class PeerChanges:
         """Whether applying a batch failed half-way: the rows must be read again."""
         self._looks = SingleFlight(self._sync)
         self._loop = Loop(log, "cannot follow the other processes", WOKEN_SECONDS_MAX)
+        self._following = False
+        """Whether peers are followed without requests, too."""
         self._reachable = True
         """Whether the database answered in the last round of the loop."""
 
@@ -114,7 +116,7 @@ class PeerChanges:
         If peers have committed before it and their batches are not known yet, the next read of the
         change rows finds all of them, and the position stays. The same holds in an unknown epoch:
         peers may have begun it because the database was restored, and may have written since. That
-        read is begun here: nothing else tells this process of its own commits.
+        read is begun here, unless following has stopped: nothing else tells of own commits.
         """
         if batch is None:
             self._followers.committed(admission, fleet, when, was_read=False)
@@ -126,7 +128,7 @@ class PeerChanges:
             try:
                 if continues or not self._engine.shared:
                     await self._hand_over([batch])
-                elif not was_read:
+                elif self._following and not was_read:
                     self._looks.begun()  # no notification tells that its turn has come
             finally:
                 self._followers.committed(admission, fleet, when, was_read=was_read)
@@ -147,10 +149,12 @@ class PeerChanges:
     def start(self) -> None:
         """Start to follow peers in the background, so that requests wait less."""
         if self._engine.shared:
+            self._following = True
             self._loop.start(self._listen)
 
     async def stop(self) -> None:
         """Stop following."""
+        self._following = False
         await self._loop.stop()
         await self._looks.stop()
 

@@ -215,7 +215,7 @@ class _Connection(AsyncConnection[Row]):
 
 
 def _answers(pgconn: PGconn, many: int) -> PQGen[list[PGresult]]:
-    """Send a round up to its Sync; return the results of so many statements.
+    """Send a round up to its Sync; return the results of its commands.
 
     Nothing follows the Sync. The server would take it for the beginning of the next command, and
     then no longer apply `idle_in_transaction_session_timeout`: a process that is stopped there

@@ -1,4 +1,4 @@
-"""The PostgreSQL engine: sends each round of a plan in one pipeline, on a pool of connections.
+"""The PostgreSQL engine: sends each round of a plan at once, on a pool of connections.
 
 One connection writes, one transaction at a time: the transactor's batches. A few others answer
 reads. Any number of processes may share the database; `ledger/load.py` and `admission/load.py`
