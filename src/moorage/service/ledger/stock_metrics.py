@@ -21,8 +21,10 @@ class Stock:
         """By class, most providers first; `OTHER`, if there are too many, comes last."""
 
     async def look(self) -> None:
-        """Add up all inventories, in spare turns. Raises `Error`: UNAVAILABLE."""
-        found = await Pieces(self._turns).driven(stocks(await self._index.current()))
+        """Add up all inventories that this process knows of, in spare turns."""
+        await self._index.whole()
+        chunks = list(self._index.catalog.chunks)
+        found = await Pieces(self._turns).driven(stocks(chunks))
         rest = found[CLASSES_MAX:]
         self.classes = found[:CLASSES_MAX]
         if rest:

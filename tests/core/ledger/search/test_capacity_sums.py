@@ -67,7 +67,7 @@ def restored(catalog: Catalog) -> Catalog:
 
 def test_inventories_are_added_up_by_class() -> None:
     """The class of most providers comes first, then by name; an empty catalog has none."""
-    assert to_end(stocks(world.empty_fleet())) == []
+    assert to_end(stocks(world.empty_fleet().chunks)) == []
     fleet = Builder(chunk_rows=2)
     most = 2**31 - 1
     fleet.add("A", VCPU=Inventory(8, used=3), MEMORY_MB=Inventory(most, used=most))
@@ -75,8 +75,8 @@ def test_inventories_are_added_up_by_class() -> None:
     fleet.add("C", VCPU=8, MEMORY_MB=most)
     fleet.add("D", DISK_GB=5, VCPU=1)
     expected = [("VCPU", 5, 25), ("MEMORY_MB", most, 3 * most), ("DISK_GB", 0, 5)]
-    assert to_end(stocks(fleet.catalog)) == expected
-    assert to_end(stocks(restored(fleet.catalog))) == expected
+    assert to_end(stocks(fleet.catalog.chunks)) == expected
+    assert to_end(stocks(restored(fleet.catalog).chunks)) == expected
 
 
 def test_sums_by_class_are_those_of_a_plain_loop() -> None:
@@ -86,7 +86,7 @@ def test_sums_by_class_are_those_of_a_plain_loop() -> None:
         expected = {key[0]: (one[4], one[1]) for key, one in plainly(records, "class").items()}
         catalog = world.fleet_of(records, 4)
         for each in (catalog, restored(catalog)):
-            assert {one[0]: one[1:] for one in to_end(stocks(each))} == expected, seed
+            assert {one[0]: one[1:] for one in to_end(stocks(each.chunks))} == expected, seed
 
 
 @pytest.mark.parametrize("by", ["class", "trait", "aggregate"])

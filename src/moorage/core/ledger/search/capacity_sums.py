@@ -2,7 +2,7 @@
 
 from bisect import insort
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from heapq import merge
 from itertools import chain, islice
 from typing import Literal, NamedTuple
@@ -11,6 +11,7 @@ from moorage.core.ledger.capacity import largest_piece
 from moorage.core.ledger.compact_inventories import OWN, Inventories, InventoryFigures
 from moorage.core.ledger.model import Provider, ProviderRecord, Tags
 from moorage.core.ledger.search.catalog.catalog import Catalog
+from moorage.core.ledger.search.catalog.chunk import Chunk
 from moorage.core.ledger.search.steps import Steps
 
 Grouping = Literal["class", "aggregate", "trait"]
@@ -90,15 +91,15 @@ class ClassStock(NamedTuple):
     total: int
 
 
-def stocks(catalog: Catalog) -> Steps[list[ClassStock]]:
+def stocks(chunks: Sequence[Chunk]) -> Steps[list[ClassStock]]:
     """Return the sums by class, that of most providers first, then by name; a chunk at a time.
 
-    The catalog may change between two pieces: the sums are not those of one moment.
+    The chunks may change between two pieces: the sums are not those of one moment.
     """
     providers: Counter[str] = Counter()
     used: Counter[str] = Counter()
     total: Counter[str] = Counter()
-    for chunk in list(catalog.chunks):
+    for chunk in chunks:
         for offers, count in chunk.kinds():
             for offer in offers:
                 providers[offer.name] += count
