@@ -12,7 +12,7 @@ from moorage.core.admission.slot_config import SPEC as SLOTTED
 from moorage.core.clock import SECOND
 from moorage.core.ledger.inventory import InventorySpec
 from moorage.faces.placement.input.schemas import InventoryItem
-from moorage.service.admission.pool_cases import spec_of
+from moorage.service.admission.pool_specs import spec_of
 from moorage.wire import admission as wire
 from moorage.wire.ledger import InventoryWanted
 from tests.faces.v1.native import Native, Response

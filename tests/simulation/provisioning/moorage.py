@@ -41,7 +41,8 @@ from moorage.service.admission.lease_cases import (
     LeaseRetry,
     Sweep,
 )
-from moorage.service.admission.pool_cases import PoolPut, spec_of
+from moorage.service.admission.pool_cases import PoolPut
+from moorage.service.admission.pool_specs import spec_of
 from moorage.service.admission.service import Admission
 from moorage.service.admission.views import LeaseView, PoolView
 from moorage.service.admission.waiters import Waiters

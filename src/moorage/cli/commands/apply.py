@@ -20,6 +20,7 @@ from moorage.core.admission.pools import new_pool, put
 from moorage.core.clock import Instant
 from moorage.core.errors import Error
 from moorage.core.service_time import Moment
+from moorage.service.admission.pool_specs import spec_of
 from moorage.wire.admission import Pool, PoolWanted
 
 ORIGIN = Instant(0)
@@ -81,8 +82,6 @@ def apply(path: str, yes: bool, dry_run: bool, as_json: bool) -> None:
 
 def _check(path: str, wanted: Mapping[str, PoolWanted], there: Mapping[str, Pool]) -> None:
     """Check a whole file by the server's rules, without applying it. Raises Failure: 2."""
-    from moorage.service.admission.pool_cases import spec_of  # deferred: it loads the whole service
-
     for name, one in wanted.items():
         facts = Facts()
         try:

@@ -22,6 +22,7 @@ from moorage.client.run.durations import spoken
 from moorage.core.admission.forecast.simulate import Job, JobTimes, Summary, simulate_pool, summary
 from moorage.core.clock import SECOND
 from moorage.core.errors import Error
+from moorage.service.admission.pool_specs import spec_of
 from moorage.wire.admission import Pacing, PoolWanted
 
 COLUMNS = (
@@ -205,8 +206,6 @@ def _fixed(wanted: PoolWanted, limit: int | None, pacing: Any) -> PoolWanted:
 
 def _scene(name: str, wanted: PoolWanted, jobs: list[Job], seed: int) -> Scene:
     """Simulate one limit and one pacing. Raises Failure: 2."""
-    from moorage.service.admission.pool_cases import spec_of  # deferred: it loads the whole service
-
     unlimited = sum(job.units for job in jobs)
     limit = unlimited if wanted.limit is None else wanted.limit
     pacing = paced(wanted.pacing, wanted.limit, wanted.hold)

@@ -1,23 +1,17 @@
 """The cases of pools: each writes an audit row, in the transaction of its change."""
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from msgspec import structs
 
 from moorage.core.admission import pools
 from moorage.core.admission.facts import Keys as AdmissionKeys
-from moorage.core.admission.model import Pacing, Pool, PoolSpec
-from moorage.core.errors import Code, Error
+from moorage.core.admission.model import Pool, PoolSpec
 from moorage.core.service_time import When
 from moorage.service.access.audit import Actor, audit_entry
 from moorage.service.batch.use_case import AuditedUseCase, UseCase
 from moorage.service.batch.world import Changes, Keys, World
-from moorage.service.values import (
-    microseconds,
-    microseconds_or_none,
-)
-from moorage.wire import admission as wire
 
 
 @dataclass(slots=True)
@@ -123,35 +117,3 @@ def _pause_shown(pool: Pool) -> Any:
 
 def _shown(pool: Pool | None) -> Any:
     return None if pool is None else structs.asdict(pool.spec)
-
-
-def spec_of(wanted: wire.PoolWanted) -> PoolSpec:
-    """Convert a pool's specification to the core's type. Raises `Error`: INVALID.
-
-    A pacing "auto" becomes none here: the decision derives it, see `pools.paced`; likewise a limit
-    that follows members becomes 0.
-    """
-    if wanted.limit is not None and wanted.per_member is not None:
-        raise Error(Code.INVALID, "A pool has a limit, or units per member: omit one of them.")
-    members = {name: _stored(name, getattr(wanted, name)) for name in PoolSpec.__struct_fields__}
-    return PoolSpec(**members | ({} if wanted.per_member is None else {"limit": 0}))
-
-
-def _stored(name: str, value: Any) -> Any:
-    """Convert a member of a pool's specification to the core's type. Raises `Error`: INVALID."""
-    if name in wire.DURATIONS:
-        return microseconds_or_none(name, value)
-    if name == "pacing":
-        return pacing_of(value)
-    return tuple(value) if name == "askers" and value is not None else value
-
-
-def pacing_of(wanted: wire.Pacing | Literal["auto"] | None) -> Pacing | None:
-    """Convert a pacing to the core's type; "auto" becomes None. Raises `Error`: INVALID."""
-    if wanted is None or wanted == "auto":
-        return None
-    return Pacing(
-        interval=microseconds("pacing.interval", wanted.interval),
-        burst=wanted.burst,
-        jitter=microseconds("pacing.jitter", wanted.jitter),
-    )

@@ -12,7 +12,7 @@ from moorage.core.limits import SCENES_MAX
 from moorage.faces.v1.admission.pools import all_seconds, pacing_shown
 from moorage.faces.v1.routing import Handlers, Request
 from moorage.service.admission.past import HistoryView, RehearsalView, Scene
-from moorage.service.admission.pool_cases import pacing_of
+from moorage.service.admission.pool_specs import pacing_of
 from moorage.service.pages import check_limit
 from moorage.service.values import microseconds, time_of
 from moorage.wire.operations import pools as operations

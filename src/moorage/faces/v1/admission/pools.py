@@ -11,7 +11,8 @@ from moorage.core.limits import DETAIL_LENGTH_MAX
 from moorage.faces.v1 import authorization
 from moorage.faces.v1.admission.leases import lease_shown, shown_to
 from moorage.faces.v1.routing import Handlers, Request
-from moorage.service.admission.pool_cases import PoolDelete, PoolPause, PoolPut, spec_of
+from moorage.service.admission.pool_cases import PoolDelete, PoolPause, PoolPut
+from moorage.service.admission.pool_specs import spec_of
 from moorage.service.admission.views import OutcomeCount, PoolView, ReportView
 from moorage.service.pages import check_limit
 from moorage.service.values import (
