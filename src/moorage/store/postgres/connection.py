@@ -319,18 +319,19 @@ class Link:
         # server each time, and takes ten times as many calls.
         pgconn = self._connection.pgconn
         self.warned = False
+        sending = [(text, *_encoded(params)) for text, params in statements]
         pgconn.enter_pipeline_mode()
         new: dict[str, bytes] = {}
         answers = []
         sent = 0
-        for text, params in statements:
+        for text, values, formats in sending:
             name = self._names.get(text) or new.get(text)
             if name is None:
                 self._prepared += 1
                 name = new[text] = b"moorage_%d" % self._prepared
                 pgconn.send_prepare(name, text.encode())
                 sent += 1
-            pgconn.send_query_prepared(name, *_encoded(params))
+            pgconn.send_query_prepared(name, values, formats)
             answers.append(sent)
             sent += 1
         pgconn.pipeline_sync()
