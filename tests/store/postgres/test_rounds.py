@@ -81,3 +81,33 @@ def test_a_failed_round_leaves_a_usable_link() -> None:
 
     asyncio.run(scenario())
     assert ask(url, "SELECT name FROM trait") == [("c",)]
+
+
+def test_a_text_with_nul_is_refused() -> None:
+    """It is not cut there: the server would look for another text."""
+    url = cluster.fresh()
+
+    async def scenario() -> None:
+        link = await Link.open(conninfo_of(url))
+        with pytest.raises(psycopg.DataError, match="NUL"):
+            await link.run("ask", [("SELECT $1::text", ("abc\0def",))])
+        assert await link.run("ask", [("SELECT $1::text", ("abc",))]) == [([("abc",)], 1)]
+        await link.close()
+
+    asyncio.run(scenario())
+
+
+def test_an_error_at_the_end_of_a_round() -> None:
+    """A deferred constraint fails with the Sync, and is reported as what it is."""
+    url = cluster.fresh()
+    ask(url, "CREATE TABLE late (n int UNIQUE DEFERRABLE INITIALLY DEFERRED)")
+    twice = "INSERT INTO late SELECT 1 FROM generate_series(1, $1::int)"
+
+    async def scenario() -> None:
+        link = await Link.open(conninfo_of(url))
+        with pytest.raises(Conflict, match="duplicate key"):
+            await link.run("write", [(twice, ("2",))])
+        assert await link.run("write", [(twice, ("1",))]) == [([], 1)]
+        await link.close()
+
+    asyncio.run(scenario())

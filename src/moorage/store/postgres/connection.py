@@ -180,7 +180,12 @@ def prepared(statement: Statement) -> Prepared:
 
 
 def _encoded(params: Sequence[str | bytes | None]) -> tuple[list[bytes | None], list[Format]]:
-    """Return the values of parameters, and the format of each."""
+    """Return the values of parameters, and the format of each. Raises DataError: a NUL in one.
+
+    libpq would cut a text there, and so look for another one.
+    """
+    if any(isinstance(one, str) and "\0" in one for one in params):
+        raise psycopg.DataError("PostgreSQL text fields cannot contain NUL (0x00) bytes")
     return (
         [one.encode() if isinstance(one, str) else one for one in params],
         [Format.BINARY if isinstance(one, bytes) else Format.TEXT for one in params],
@@ -227,8 +232,13 @@ def _answers(pgconn: PGconn, many: int) -> PQGen[list[PGresult]]:
         found += yield from generators.fetch_many(pgconn)
         if pgconn.status != ConnStatus.OK:
             return found
-    yield from generators.fetch_many(pgconn)  # that of the Sync
-    return found
+    while True:  # what was deferred up to the Sync may fail there
+        last = yield from generators.fetch_many(pgconn)
+        if last and last[0].status == ExecStatus.PIPELINE_SYNC:
+            return found
+        found += last
+        if pgconn.status != ConnStatus.OK:
+            return found
 
 
 class Link:
@@ -309,18 +319,19 @@ class Link:
         # server each time, and takes ten times as many calls.
         pgconn = self._connection.pgconn
         self.warned = False
+        sending = [(text, *_encoded(params)) for text, params in statements]
         pgconn.enter_pipeline_mode()
         new: dict[str, bytes] = {}
         answers = []
         sent = 0
-        for text, params in statements:
+        for text, values, formats in sending:
             name = self._names.get(text) or new.get(text)
             if name is None:
                 self._prepared += 1
                 name = new[text] = b"moorage_%d" % self._prepared
                 pgconn.send_prepare(name, text.encode())
                 sent += 1
-            pgconn.send_query_prepared(name, *_encoded(params))
+            pgconn.send_query_prepared(name, values, formats)
             answers.append(sent)
             sent += 1
         pgconn.pipeline_sync()

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from queue import SimpleQueue
 from threading import Thread
 from typing import Any, TypeVar
@@ -50,13 +51,14 @@ class CommitThread:
     def _work(self) -> None:
         while (job := self._jobs.get()) is not None:
             work, future, loop = job
-            try:
-                answer = work()
-            except BaseException as error:
-                loop.call_soon_threadsafe(_fail, future, error)
-            else:
-                loop.call_soon_threadsafe(_settle, future, answer)
-                del answer
+            with suppress(RuntimeError):  # the loop is closed: nobody waits for the outcome
+                try:
+                    answer = work()
+                except BaseException as error:
+                    loop.call_soon_threadsafe(_fail, future, error)
+                else:
+                    loop.call_soon_threadsafe(_settle, future, answer)
+                    del answer
             del job, work, future, loop  # the next job may be long in coming
 
 

@@ -213,7 +213,7 @@ def connect(
     """
     try:
         connection = apsw.Connection(
-            path, flags=apsw.SQLITE_OPEN_READWRITE, vfs=vfs, statementcachesize=512
+            path, flags=apsw.SQLITE_OPEN_READWRITE, vfs=vfs, statementcachesize=STATEMENTS_MAX
         )
         try:
             _configure(connection, writes, synchronous)

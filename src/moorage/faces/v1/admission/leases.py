@@ -137,7 +137,8 @@ async def read(request: Request[None, wire.LeaseLooked]) -> wire.Lease:
 async def renew(request: Request[wire.HolderProof, None]) -> wire.Lease:
     """Renew a lease: it lasts for its TTL from now on."""
     lease = await _lease(request)
-    return await _changed(request, LeaseRenew(lease, _standing(request, request.body.token)[0]))
+    owner = None if _stands_in(request) else request.owner
+    return await _changed(request, LeaseRenew(lease, Proof(owner, request.body.token)))
 
 
 async def release(request: Request[None, wire.ReleaseWanted]) -> wire.Lease:
