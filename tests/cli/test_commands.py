@@ -83,6 +83,16 @@ def test_check_and_backup(folder: Path) -> None:
     assert "exists" in refusal(2, "db", "backup", "copy.sqlite", directory=folder)
 
 
+def test_a_check_without_a_server_trusts_the_rows_alone(tmp_path: Path) -> None:
+    """The file that a start would begin with is not compared, so it is removed."""
+    where = ("--database", f"sqlite:///{tmp_path}/moorage.sqlite")
+    answer("db", "migrate", *where, directory=tmp_path)
+    saved = tmp_path / "moorage.sqlite.catalog"
+    saved.write_bytes(b"whatever")
+    assert answer("db", "check", *where, directory=tmp_path) == {"differences": []}
+    assert not saved.exists()
+
+
 @pytest.mark.parametrize(
     "command",
     [
@@ -361,7 +371,7 @@ def test_explain(tmp_path: Path) -> None:
             refusal(2, "explain", *wrong, *where)
         question.write_text("[]")
         assert "question" in refusal(2, "explain", "--question", str(question), *where)
-        assert "either" in refusal(2, "explain", "VCPU=1", "--question", str(question), *where)
+        assert "exactly one" in refusal(2, "explain", "VCPU=1", "--question", str(question), *where)
 
 
 def test_small_commands(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import inspect
 import pickle
 from collections.abc import Callable
 from typing import Any
@@ -78,6 +79,19 @@ def test_a_class_may_have_a_base() -> None:
     assert {one.name for one in dataclasses.fields(Token)} < {
         one.name for one in dataclasses.fields(TokenMade)
     }
+
+
+def test_tools_see_the_arguments() -> None:
+    """Before and after the first use; in 3.9 all of them are keywords as well."""
+    ours, whole = _made()
+    for _ in range(2):
+        seen = inspect.signature(ours).parameters
+        expected = inspect.signature(whole).parameters
+        assert [(one.name, one.kind) for one in seen.values()] == [
+            (one.name, one.kind) for one in expected.values()
+        ]
+        assert (seen["name"].default, seen["units"].default) == (inspect.Parameter.empty, 1)
+        assert ours(name="a", pool="p").units == 1
 
 
 def test_values_are_pickled() -> None:

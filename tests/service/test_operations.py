@@ -96,6 +96,10 @@ def test_wrong_rows_are_found(tmp_path: Path, damage: str, says: str) -> None:
     asyncio.run(scenario())
 
 
+TURNS = 120
+"""Claims of each claimer: several checks last as long."""
+
+
 def test_a_check_is_right_while_claims_go_on(tmp_path: Path) -> None:
     """Changes during the check are not reported as differences."""
 
@@ -104,8 +108,8 @@ def test_a_check_is_right_while_claims_go_on(tmp_path: Path) -> None:
             uuids = [await one.provider(n, VCPU=1_000) for n in range(4)]
 
             async def claimer(n: int) -> None:
-                for turn in range(60):
-                    await one.submit(claim(100 * n + turn, *uuids, VCPU=1))
+                for turn in range(TURNS):
+                    await one.submit(claim(1_000 * n + turn, *uuids, VCPU=1))
 
             claimers = asyncio.gather(*map(claimer, range(8)))
             checks = 0
@@ -114,7 +118,7 @@ def test_a_check_is_right_while_claims_go_on(tmp_path: Path) -> None:
                 checks += 1
             await claimers
             assert checks > 5
-            assert one.used(uuids[0]) == 480
+            assert one.used(uuids[0]) == 8 * TURNS
 
     asyncio.run(scenario())
 

@@ -64,7 +64,7 @@ def test_an_older_database_is_migrated(tmp_path: Path, monkeypatch: pytest.Monke
         ("INSERT INTO migration VALUES (999, 'future', 'x')", "999 .future., which this release"),
         ("UPDATE migration SET checksum = 'x' WHERE number = 1", "another text of migration 1"),
         ("UPDATE migration SET name = 'clock' WHERE number = 1", "before the first release"),
-        ("DROP TABLE migration", "something else"),
+        ("DROP TABLE migration", "another program"),
     ],
 )
 def test_foreign_databases_are_refused(tmp_path: Path, change: str, complaint: str) -> None:

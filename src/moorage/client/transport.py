@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Union
@@ -430,12 +431,11 @@ def _decoded(status: int, raw: bytes, retry_after: str | None = None) -> Any:
 
 def _reason(error: Exception) -> str:
     """Return what is wrong, without the number of an OSError, and without OpenSSL's names."""
-    import ssl  # deferred: imported with http.client
-
-    if isinstance(error, ssl.SSLCertVerificationError):
+    tls = sys.modules.get("ssl")  # http.client imports it, where this Python has it
+    if tls is not None and isinstance(error, tls.SSLCertVerificationError):
         said = getattr(error, "verify_message", "") or str(error)
         return f"its certificate is not trusted: {said}"
-    if isinstance(error, ssl.SSLError):
+    if tls is not None and isinstance(error, tls.SSLError):
         return "the TLS handshake failed: is this the address of an HTTPS server?"
     return str(getattr(error, "strerror", None) or error)
 

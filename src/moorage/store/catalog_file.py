@@ -11,7 +11,9 @@ import stat
 import struct
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from functools import cache
 from hashlib import sha256
+from importlib.resources import files
 from itertools import chain
 from zlib import crc32
 
@@ -46,7 +48,7 @@ class Origin(Struct, frozen=True):
 
     release: str
     layout: str
-    """A checksum of what the form of its parts, and the meaning of rows, depend on."""
+    """A checksum of what the form of its parts, the meaning of rows, and the code depend on."""
     began_at: Instant
     """When the ledger was created: it tells databases apart."""
     epoch: int
@@ -69,9 +71,24 @@ class Origin(Struct, frozen=True):
         return None
 
 
+@cache
 def _layout() -> str:
     schema = [one.checksum for one in migrations("sqlite")]
-    return sha256(msgspec.json.encode([LAYOUT, FORMAT, schema])).hexdigest()
+    return sha256(msgspec.json.encode([LAYOUT, FORMAT, schema, _code()])).hexdigest()
+
+
+def _code() -> str:
+    """Return a checksum of the code that makes a catalog of rows: a fault in it may be mended."""
+    found = sha256()
+    for package in ("moorage.core.ledger", "moorage.store.ledger"):
+        folders = [files(package)]
+        while folders:
+            for entry in sorted(folders.pop().iterdir(), key=str):
+                if entry.name.endswith(".py"):
+                    found.update(entry.read_bytes())
+                elif entry.is_dir() and entry.name != "__pycache__":
+                    folders.append(entry)
+    return found.hexdigest()
 
 
 def write(

@@ -12,6 +12,7 @@ import sys
 from typing import TYPE_CHECKING, Any, Callable, NoReturn
 
 if TYPE_CHECKING:
+    import inspect
     from dataclasses import dataclass
 else:
 
@@ -21,8 +22,12 @@ else:
 
         def made(kind: type) -> type:
             kind = dataclasses.dataclass(init=False, repr=False, eq=False, **_NEWER)(kind)
+            assert not hasattr(kind, "__post_init__"), "nothing would call it"
             for name in _METHODS:
                 setattr(kind, name, _late(kind, name))
+            if not _NEW:  # its __init__ could not have fields without a default after others
+                kind.__init__ = _init
+            kind.__signature__ = _Signature()
             kind.__setattr__ = _refuse_set
             kind.__delattr__ = _refuse_delete
             if _NEW:  # else it has a `__dict__`, which is copied as a whole
@@ -38,7 +43,7 @@ _NEW = sys.version_info >= (3, 10)
 
 _NEWER: dict[str, bool] = {"slots": True, "kw_only": True} if _NEW else {}
 
-_METHODS = ("__init__", "__repr__", "__eq__", "__hash__")
+_METHODS = ("__repr__", "__eq__", "__hash__", *(["__init__"] if _NEW else []))
 
 
 def _late(kind: type, name: str) -> Callable[..., Any]:
@@ -59,13 +64,31 @@ def _complete(kind: type) -> None:
         else (one.name, one.type, dataclasses.field(default_factory=one.default_factory))
         for one in dataclasses.fields(kind)
     ]
-    # On Python 3.9, fields without a default may not follow others in the standard __init__.
     extra: dict[str, Any] = {"kw_only": True} if _NEW else {"init": False}
     whole = dataclasses.make_dataclass(kind.__name__, those, frozen=True, **extra)
     for name in _METHODS:
         setattr(kind, name, getattr(whole, name))
-    if not _NEW:
-        kind.__init__ = _init  # type: ignore[misc] # on the class, as `dataclasses` sets it
+
+
+class _Signature:
+    """The signature of a class, for `help` and `inspect`."""
+
+    def __get__(self, instance: object, kind: type) -> inspect.Signature:
+        import inspect  # deferred: most programs never ask
+
+        of = inspect.Parameter
+        return inspect.Signature(
+            [
+                of(one.name, of.KEYWORD_ONLY, default=_default(one, of.empty), annotation=one.type)
+                for one in dataclasses.fields(kind)
+            ]
+        )
+
+
+def _default(field: dataclasses.Field[Any], none: Any) -> Any:
+    if field.default is not dataclasses.MISSING:
+        return field.default
+    return none if field.default_factory is dataclasses.MISSING else ...
 
 
 def _init(self: Any, **given: Any) -> None:

@@ -95,7 +95,7 @@ def test_slots_are_drained_resumed_and_removed(cli: Cli, clusters: str) -> None:
     lease = cli.ask(clusters)
     held = next(row["slot"] for row in rows(cli, clusters) if row["state"] == "held")
     other = us if held == eu else eu
-    assert "drain it" in cli.refusal(4, "pool", "slot", "remove", clusters, held)
+    assert "drain the slot" in cli.refusal(4, "pool", "slot", "remove", clusters, held)
     said = cli.lines("pool", "slot", "drain", clusters, held, "--reason", "disk fails")
     assert said == [f"draining {held}: admin holds it; once released, it is removed"]
     row = next(row for row in rows(cli, clusters) if row["slot"] == held)

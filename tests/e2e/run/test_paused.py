@@ -31,5 +31,6 @@ def test_a_pause_stops_jobs_only_if_they_say_so(port: Harbour) -> None:
     assert [one.cause for one in port.ended(pool)][:5] == ["gave_up"] * 5
     report = port.admission.pool_report(pool)
     assert (report.gave_up, report.causes["gave_up"]) == (5, 5)
-    assert report.gave_up_after is not None and report.gave_up_after[0] >= 0.3
+    # A client waits from before its request on, so the server sees a little less than 300 ms.
+    assert report.gave_up_after is not None and report.gave_up_after[0] >= 0.25
     assert report.leases <= 1

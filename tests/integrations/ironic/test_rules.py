@@ -120,7 +120,7 @@ def test_values(name: str, value: str | None) -> None:
         ("[[rule]]\npool = 'a'\nunits = 0", ">= 1"),
         ("[[rule]]\npool = 'a'\nverb = 'active'", "verb"),
         ("[[rule]]\npool = 'a'\nverbs = []", ">= 1"),
-        ("[[rule]]\npool = 'a'\nverbs = ['fly']", "no verb of Ironic"),
+        ("[[rule]]\npool = 'a'\nverbs = ['fly']", "not a verb of Ironic"),
         ("[[rule]]\npool = 'a/{rack'", "{NAME}"),
         ("[[rule]]\npool = 'a'\notherwise = 'b/{conductor}'", "{NAME}"),
         ("[[rule]]\npool = 'a'\nwhere = { 'No Field' = 'x' }", "No Field"),

@@ -3,8 +3,9 @@
 import asyncio
 import logging
 import shutil
+import sqlite3
 from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from functools import wraps
 from itertools import count
 from pathlib import Path
@@ -53,12 +54,12 @@ class World:
 
     @asynccontextmanager
     async def serving(
-        self, *, saving: bool = True, retention: Retention | None = None
+        self, *, saving: bool = True, retention: Retention | None = None, providers_min: int = 1
     ) -> AsyncIterator[Service]:
         """Serve; at the end the catalog must be what the rows are."""
         self.clock.at += 1_000_000
         engine = open_engine(f"sqlite:///{self.database}")
-        saved = SavedCatalog(engine, str(self.file), providers_min=1) if saving else None
+        saved = SavedCatalog(engine, str(self.file), providers_min) if saving else None
         service = await Service.start(
             *(engine, self.clock, CLASSES, TRAITS),
             on_fatal=fatal,
@@ -104,6 +105,46 @@ async def test_a_restart_begins_with_the_file(world: World) -> None:
     async with world.serving() as service:
         assert world.began_with_file()
         assert before.differences(service.index.catalog) == []
+
+
+@played
+async def test_a_fleet_that_has_shrunk(world: World) -> None:
+    """Its file is removed: no later save would replace it."""
+    async with world.serving() as service:
+        await grow(service, 0, 20)
+    async with world.serving(providers_min=21):
+        assert world.began_with_file()
+    assert not world.file.exists()
+
+
+@played
+async def test_a_catalog_that_is_read_again(world: World) -> None:
+    """The file is written anew, although few change rows have followed it."""
+    async with world.serving() as service:
+        await grow(service, 0, 20)
+    written = world.file.stat().st_mtime_ns
+    async with world.serving():
+        assert world.began_with_file()
+    assert world.file.stat().st_mtime_ns == written  # the control: nothing has changed
+    async with world.serving() as service:
+        await service.index.load()
+    assert world.file.stat().st_mtime_ns > written
+
+
+@played
+async def test_change_rows_of_a_newer_release(world: World) -> None:
+    """A start from the file would read them, one from the rows does not."""
+    async with world.serving() as service:
+        await grow(service, 0, 20)
+    with closing(sqlite3.connect(world.database)) as rows, rows:
+        rows.execute("UPDATE clock SET revision = revision + 1")
+        rows.execute(
+            "INSERT INTO change (revision, n, at, kind, key, body)"
+            " SELECT revision, 0, 1, 'unheard_of', 'x', '{}' FROM clock"
+        )
+    async with world.serving() as service:
+        assert not world.began_with_file()
+        assert len(service.index.catalog) == 20
 
 
 @played

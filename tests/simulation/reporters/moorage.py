@@ -207,7 +207,7 @@ async def answered(
     """Answer a request of the native API by its handler; return status and what is sent."""
     request: Any = SimpleNamespace(
         service=SimpleNamespace(reporters=service, transactor=service, turns=service.turns),
-        scope=None,
+        caller=SimpleNamespace(scope=None),
         actor=REPORTER,
         body=body,
     )

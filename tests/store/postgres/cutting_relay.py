@@ -6,7 +6,10 @@ from pathlib import Path
 
 SOCKET = ".s.PGSQL.5432"
 
-RECEIPT = re.compile(rb"(_pg3_\d+)\0\s*WITH receipt AS")
+RECEIPT = re.compile(
+    rb"(moorage_\d+)\0\s*(?:WITH receipt AS \()?\s*INSERT INTO batch \(id, revision, kept\)"
+    rb"\s*SELECT \$1::uuid, revision, true"
+)
 """Names the prepared statement that every batch runs just before its COMMIT."""
 
 COMMITTED = b"COMMIT\0"
@@ -33,8 +36,8 @@ class Relay:
         """Drop this many next commits before they reach the server, and cut the connection."""
         self.cut = asyncio.Event()
         """Set when a connection is cut."""
-        self._receipts: dict[asyncio.StreamWriter, bytes] = {}
-        """The prepared name of the receipt statement on a connection that has left a receipt."""
+        self._receipts: dict[asyncio.StreamWriter, set[bytes]] = {}
+        """The prepared names of receipt statements on a connection that has left a receipt."""
 
     async def __aenter__(self) -> "Relay":
         path = str(self.folder / SOCKET)
@@ -88,10 +91,10 @@ class Relay:
 
     def _drops_commit(self, client: asyncio.StreamWriter, asked: bytes) -> bool:
         """Is this a commit to drop? A commit is sent together with its receipt."""
-        if found := RECEIPT.search(asked):
-            self._receipts[client] = b"\0" + found[1] + b"\0"
-        name = self._receipts.get(client)
-        if self.commits_to_drop and name is not None and name in asked:
+        for found in RECEIPT.finditer(asked):
+            self._receipts.setdefault(client, set()).add(b"\0" + found[1] + b"\0")
+        names = self._receipts.get(client, ())
+        if self.commits_to_drop and any(name in asked for name in names):
             self.commits_to_drop -= 1
             return True
         return False

@@ -4,6 +4,7 @@ import asyncio
 import os
 import pwd
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
@@ -66,8 +67,17 @@ class DatabaseBackend:
         return path
 
     def check(self) -> list[str]:
-        """See `ServerBackend`."""
-        return self._run(lambda service: service.operations.check())
+        """See `ServerBackend`; the file of the catalog is removed, because it is not compared."""
+        return self._run(self._checked)
+
+    async def _checked(self, service: Service) -> list[str]:
+        catalog = Files(self._database_url).catalog
+        if catalog is not None:
+            try:
+                Path(catalog).unlink(missing_ok=True)
+            except OSError as error:
+                return [f"cannot remove {catalog}: {error.strerror}; remove it by hand"]
+        return await service.operations.check()
 
     def epoch_raise(self) -> dict[str, int]:
         """See `ServerBackend`."""

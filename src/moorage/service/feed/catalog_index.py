@@ -40,6 +40,8 @@ class CatalogIndex:
     ) -> None:
         """Create it, empty. `saved`: a copy in a file, with which the first `load` begins."""
         self._saved = saved
+        self._tried = False
+        """Whether the file was used, or found to be of no use."""
         self._engine = engine
         self._feed = feed
         feed.attach(self)
@@ -96,9 +98,13 @@ class CatalogIndex:
 
         Later, a reason to read everything again is a reason to read the rows.
         """
-        if self.loaded or self._saved is None:
+        saved = self._saved
+        if saved is None:
             return None
-        saved, self._saved = self._saved, None
+        if self._tried:
+            saved.doubt()
+            return None
+        self._tried = True
         copy = self._empty()
         if await saved.restored(copy, self.began_at, self._turns):
             return copy

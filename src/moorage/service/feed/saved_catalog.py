@@ -7,7 +7,6 @@ is doubtful, it is ignored and the rows are read: they alone are the truth.
 import asyncio
 import logging
 import os
-from contextlib import suppress
 from threading import Event
 from time import perf_counter
 from typing import Protocol
@@ -74,6 +73,8 @@ class SavedCatalog:
         self._hurry = Event()
         self._distrusted = False
         self._writing: asyncio.Future[None] | None = None
+        self._trouble = ""
+        """Why the file was not written the last time."""
 
     async def restored(self, copy: Copy, began_at: Instant, driver: Driver) -> bool:
         """Fill an empty copy from the file and the change rows since; return whether it is right.
@@ -88,9 +89,7 @@ class SavedCatalog:
             await copy.follow(self._engine, driver, lambda: now.revision)
         except FileNotFoundError:
             return False
-        except StoreError:
-            raise
-        except (Doubtful, ChangesGone, OSError) as error:
+        except (Doubtful, ChangesGone, OSError, StoreError) as error:
             why = str(error) or "the change rows do not continue it"
             log.warning("%s is not used: %s; reading all rows instead", self.path, why)
             return False
@@ -119,9 +118,20 @@ class SavedCatalog:
     def distrust(self) -> None:
         """Remove the file, and save nothing any more: the catalog is not what the rows are."""
         self._distrusted = True
+        self._remove()
+
+    def doubt(self) -> None:
+        """Write the file anew: the catalog from which it was written was read again."""
         self.origin = None
-        with suppress(OSError):
+
+    def _remove(self) -> None:
+        self.origin = None
+        try:
             os.unlink(self.path)
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            log.error("cannot remove %s: %s; remove it by hand", self.path, error.strerror)
 
     async def _look(self) -> float:
         await asyncio.sleep(PERIOD_SECONDS)
@@ -131,6 +141,8 @@ class SavedCatalog:
         """Save the catalog if it is large and much has changed; return whether it was tried."""
         assert self._source is not None
         providers = len(self._source.catalog)
+        if providers < self._providers_min and self.origin is not None:
+            self._remove()  # no later save would replace it
         if self._distrusted or providers < self._providers_min or await self._is_fresh(providers):
             return False
         seen = await self._source.seen()
@@ -159,8 +171,11 @@ class SavedCatalog:
             if self._distrusted:
                 self.distrust()
         except OSError as error:
-            log.warning("cannot write %s: %s; the next start reads all rows", self.path, error)
+            if str(error) != self._trouble:  # a full disk may stay full for weeks
+                log.warning("cannot write %s: %s; the next start reads all rows", self.path, error)
+            self._trouble = str(error)
         else:
+            self._trouble = ""
             self.origin = None if self._distrusted else origin
 
     async def _read(self, copy: Copy) -> Origin:

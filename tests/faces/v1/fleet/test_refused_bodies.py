@@ -120,11 +120,11 @@ OPERATORS: dict[str, tuple[Callable[[Machine], Response], tuple[str, ...]]] = {
     ),
     "a class that is not there": (
         lambda one: one.operate("desired", resource_class="CUSTOM_X", amount=1),
-        ("'CUSTOM_X'", "name one that it lists"),
+        ("'CUSTOM_X'", "name a class that it lists"),
     ),
     "a provider of another machine": (
         lambda one: one.operate("desired", resource_class=PAGES, amount=1, provider=str(uuid4())),
-        ("Provider", "name one that it lists"),
+        ("Provider", "name a class that it lists"),
     ),
     "a long reason": (
         lambda one: one.operate("drain", reason="x" * 1_001),
