@@ -139,7 +139,7 @@ async def test_a_replaced_reporter_ends(it: World) -> None:
             assert last.startswith(
                 f"moorage: this reporter is no longer member a of group {GROUP}, and stops: "
             )
-            assert last.endswith("give each a --member of its own.")
+            assert last.endswith("give each reporter its own --member.")
             maintain(it, everything, False)
             await until(it, lambda: is_told(it, everything, 0))
     assert all(values == [1, 0] for values in history(it, cursor).values())
