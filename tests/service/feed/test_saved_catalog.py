@@ -119,7 +119,7 @@ async def test_a_fleet_that_has_shrunk(world: World) -> None:
 
 @played
 async def test_a_catalog_that_is_read_again(world: World) -> None:
-    """The file is written anew, although few change rows have followed it."""
+    """The file is written again, although few change rows have followed it."""
     async with world.serving() as service:
         await grow(service, 0, 20)
     written = world.file.stat().st_mtime_ns

@@ -121,7 +121,7 @@ class SavedCatalog:
         self._remove()
 
     def doubt(self) -> None:
-        """Write the file anew: the catalog from which it was written was read again."""
+        """Write the file again soon: its catalog was replaced by what the rows have."""
         self.origin = None
 
     def _remove(self) -> None:
