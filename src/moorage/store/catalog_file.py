@@ -23,6 +23,7 @@ from msgspec import Struct, msgpack
 from moorage import __version__
 from moorage.core.clock import Instant
 from moorage.core.ledger.search.catalog.packed_catalog import LAYOUT
+from moorage.store.directories import sync_directory
 from moorage.store.formats import FORMAT
 from moorage.store.migrations import migrations
 
@@ -111,7 +112,7 @@ def write(
     except BaseException:
         _remove(partial)
         raise
-    _sync_folder(path)
+    sync_directory(path)
 
 
 def read(path: str, use: Callable[[Origin], None], take: Callable[[bytes], None]) -> None:
@@ -184,11 +185,3 @@ def _remove(path: str) -> None:
 def _write(file: int, content: bytes) -> None:
     while content:
         content = content[os.write(file, content) :]
-
-
-def _sync_folder(path: str) -> None:
-    folder = os.open(os.path.dirname(os.path.abspath(path)), os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)

@@ -5,6 +5,7 @@ import os
 from moorage.extras import needs
 from moorage.store.addresses import is_postgres, sqlite_path
 from moorage.store.api import Engine, Unusable
+from moorage.store.directories import sync_directory
 from moorage.store.high_water_mark import Mark
 from moorage.store.sqlite import copy as sqlite_copy
 from moorage.store.sqlite import file, history
@@ -106,7 +107,7 @@ def _prepare(path: str, lock: file.Lock, migrate: bool, vfs: str | None, sync: s
     try:
         if migrate:
             apply_migrations(connection, path)
-            file.sync_directory(path)
+            sync_directory(path)
         elif pending(connection, path):
             raise Unusable(f"the schema of {path} is older; run `moorage db migrate`")
         newer = history.format_checked(connection, path)

@@ -11,6 +11,7 @@ from typing import Any
 import apsw
 
 from moorage.store.api import StoreError, Unusable
+from moorage.store.directories import sync_directory
 from moorage.store.migrations import migrations
 from moorage.store.sqlite.file import (
     LOG_PAGES_MAX,
@@ -19,7 +20,6 @@ from moorage.store.sqlite.file import (
     connect,
     log_end,
     log_is_long,
-    sync_directory,
     translated,
 )
 from moorage.store.sqlite.history import clock_of, epoch_raise

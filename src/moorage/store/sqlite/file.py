@@ -194,15 +194,6 @@ def create(path: str) -> None:
         raise Unusable(f"cannot open {path}: {error.strerror}") from error
 
 
-def sync_directory(path: str) -> None:
-    """Make the names in the directory of `path` durable."""
-    directory = os.open(os.path.dirname(os.path.abspath(path)), os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
-
-
 def connect(
     path: str, *, writes: bool, vfs: str | None = None, synchronous: str = "FULL"
 ) -> apsw.Connection:
