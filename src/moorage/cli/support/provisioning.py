@@ -5,7 +5,8 @@ import logging
 import os
 import re
 import signal
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -24,6 +25,8 @@ from moorage.client.transport import (
 )
 from moorage.extras import needs
 from moorage.integrations.clock import first_of
+from moorage.systemd.heartbeat import heartbeat
+from moorage.systemd.notifier import Notifier
 
 if TYPE_CHECKING:
     from moorage.integrations.lease_api import LeaseApi
@@ -170,6 +173,29 @@ def on_signals(numbers: tuple[signal.Signals, ...], react: Callable[[], None]) -
     loop = asyncio.get_running_loop()
     for number in numbers:
         loop.add_signal_handler(number, react)
+
+
+@asynccontextmanager
+async def supervised(
+    stop: asyncio.Event, trouble: Callable[[], str | None], doing: Callable[[], str]
+) -> AsyncIterator[None]:
+    """Notify systemd as long as this is entered; alive as long as the event loop turns.
+
+    Args:
+        stop: is set when it is time to stop.
+        trouble: returns why there is no picture of all hosts; None: the start is complete.
+        doing: returns what is done.
+    """
+    notifier = Notifier(os.environ, lambda text: log.warning("%s", text))
+
+    def status() -> str:
+        if stop.is_set():
+            notifier.stopping()
+            return "stopping"
+        return trouble() or doing()
+
+    async with heartbeat(notifier, status, is_ready=lambda: trouble() is None):
+        yield
 
 
 def stop_event() -> asyncio.Event:

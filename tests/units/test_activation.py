@@ -1,0 +1,60 @@
+"""Real programs of systemd pass sockets; and many restarts, under clients that never stop."""
+
+import http.client
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.support.server import MOORAGE
+from tests.serve.test_restarts import check
+from tests.support.guard import Guard
+from tests.support.systemd import SECONDS, NotifySocket
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
+def test_twenty_restarts(tmp_path: Path, how: signal.Signals) -> None:
+    """As in `tests/serve/test_restarts.py`, which restarts twice."""
+    print("units: 20 restarts by", how.name, check(tmp_path, how, 20))  # noqa: T201
+
+
+def test_systemd_socket_activate(tmp_path: Path) -> None:
+    """The first connection starts the server, and is answered; it notifies who started it."""
+    with NotifySocket(tmp_path) as systemd:
+        command = ["systemd-socket-activate", "--listen=127.0.0.1:0", "--fdname=listen"]
+        command += [f"--setenv={name}={value}" for name, value in systemd.variables().items()]
+        command += ["--setenv=PATH", "--setenv=PYTHONPATH", *MOORAGE, "serve"]
+        command += ["--auth", "noauth2", "--database", f"sqlite:///{tmp_path}/m.sqlite"]
+        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+            guard = Guard(process.pid)
+            assert process.stderr is not None
+            assert "Listening on" in process.stderr.readline()
+            connection = http.client.HTTPConnection(
+                "127.0.0.1", port_of(process.pid), timeout=SECONDS
+            )
+            connection.request("GET", "/readyz")
+            with connection.getresponse() as answer:
+                assert answer.status == 200
+            systemd.wait_for("READY")
+            systemd.wait_for("STATUS", lambda text: text.startswith("serving http://127.0.0.1:"))
+            connection.close()
+            guard.close()
+            process.terminate()
+            process.stderr.read()
+            assert process.wait(SECONDS) == 0
+
+
+def port_of(pid: int) -> int:
+    """Return the port of the one socket on which a process listens."""
+    sockets = set()
+    for name in os.listdir(f"/proc/{pid}/fd"):
+        target = os.readlink(f"/proc/{pid}/fd/{name}")
+        if target.startswith("socket:["):
+            sockets.add(target.removeprefix("socket:[").removesuffix("]"))
+    for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
+        words = line.split()
+        if words[9] in sockets and words[3] == "0A":
+            return int(words[1].split(":")[1], 16)
+    raise AssertionError("it does not listen")
