@@ -11,13 +11,14 @@ import pytest
 from tests.e2e.support.server import MOORAGE
 from tests.serve.test_restarts import check
 from tests.support.guard import Guard
+from tests.support.suites import print_line
 from tests.support.systemd import SECONDS, NotifySocket
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
 def test_twenty_restarts(tmp_path: Path, how: signal.Signals) -> None:
     """As in `tests/serve/test_restarts.py`, which restarts twice."""
-    print("units: 20 restarts by", how.name, check(tmp_path, how, 20))  # noqa: T201
+    print_line(f"units: 20 restarts by {how.name}: {check(tmp_path, how, 20)}")
 
 
 def test_systemd_socket_activate(tmp_path: Path) -> None:

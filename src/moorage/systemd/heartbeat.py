@@ -64,7 +64,7 @@ async def heartbeat(
     Args:
         notifier: to the supervisor.
         status: returns what to show.
-        works: returns whether the watchdog may be told so.
+        works: returns whether the service works, for the watchdog.
         is_ready: returns whether the start is complete; not necessary if the service calls `ready`.
     """
     beating = asyncio.create_task(_beat(notifier, status, works, is_ready))
