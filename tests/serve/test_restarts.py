@@ -60,6 +60,7 @@ class Clients:
                     status = self._made(connection, name)
                 except ConnectionRefusedError:
                     self._count("refused")
+                    self._stop.wait(0.01)  # or they would take the processor from the start
                 except RESET:
                     self._count("reset while kept" if not client % 2 else "reset while new")
                 if not status or client % 2:

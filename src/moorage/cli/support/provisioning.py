@@ -25,8 +25,6 @@ from moorage.client.transport import (
 )
 from moorage.extras import needs
 from moorage.integrations.clock import first_of
-from moorage.systemd.heartbeat import heartbeat
-from moorage.systemd.notifier import Notifier
 
 if TYPE_CHECKING:
     from moorage.integrations.lease_api import LeaseApi
@@ -186,6 +184,9 @@ async def supervised(
         trouble: returns why there is no picture of all hosts; None: the start is complete.
         doing: returns what is done.
     """
+    from moorage.systemd.heartbeat import heartbeat
+    from moorage.systemd.notifier import Notifier
+
     notifier = Notifier(os.environ, lambda text: log.warning("%s", text))
 
     def status() -> str:
