@@ -5,7 +5,6 @@ from datetime import UTC, datetime
 
 import click
 
-from moorage.cli.support.backup_folder import backup_name, thinned
 from moorage.cli.support.command import administering, administration, database_url
 from moorage.cli.support.options import example, json_option
 from moorage.cli.support.output import FAILED, USAGE, Failure, say, say_or_json, show_json
@@ -84,6 +83,8 @@ def backup(target: str | None, folder: str | None, keep: int | None, as_json: bo
         path = administration().backup(str(target))
         say_or_json(as_json, {"path": path}, f"wrote {path}")
         return
+    from moorage.cli.support.backup_folder import backup_name, thinned
+
     if not os.path.isdir(folder):
         raise Failure(USAGE, f"--folder: {folder} is no folder")
     name = backup_name(datetime.now(UTC))  # noqa: TID251 - the machine's own clock is meant
