@@ -189,14 +189,19 @@ async def supervised(
 
     notifier = Notifier(os.environ, lambda text: log.warning("%s", text))
 
-    def status() -> str:
-        if stop.is_set():
-            notifier.stopping()
-            return "stopping"
-        return trouble() or doing()
+    async def ending() -> None:
+        await stop.wait()
+        notifier.stopping()
 
-    async with heartbeat(notifier, status, is_ready=lambda: trouble() is None):
-        yield
+    def status() -> str:
+        return "stopping" if notifier.stops else trouble() or doing()
+
+    waiting = asyncio.create_task(ending())
+    try:
+        async with heartbeat(notifier, status, is_ready=lambda: trouble() is None):
+            yield
+    finally:
+        waiting.cancel()
 
 
 def stop_event() -> asyncio.Event:
