@@ -124,6 +124,8 @@ def test_a_disk_that_fails_is_not_restarted(tmp_path: Path, systemd: NotifySocke
     with on_a_faulty_disk(tmp_path, systemd.variables(WATCHDOG_SECONDS)) as server:
         systemd.wait_for("READY")
         with killer(systemd, server):
+            # The next read cannot use what is in memory: a commit has changed it.
+            assert status(server.url, b"/traits/CUSTOM_ONE", b"PUT") == 201
             (tmp_path / "disk.read").touch()
             systemd.wait_for("STATUS", READING.__eq__)
             before = len(systemd.all_of("WATCHDOG"))
