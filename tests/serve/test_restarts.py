@@ -16,6 +16,7 @@ from tests.support.systemd import passing
 
 CLIENTS = 8
 SECONDS = 60
+HEADERS = {"X-Auth-Token": "admin", "OpenStack-API-Version": "placement 1.39"}
 RESET = (ConnectionResetError, BrokenPipeError, http.client.RemoteDisconnected)
 """Without an answer, a client may send a request again that it may send twice."""
 
@@ -72,9 +73,7 @@ class Clients:
 
     def _made(self, connection: http.client.HTTPConnection, name: str) -> int:
         """Create a trait, return the status of the answer."""
-        connection.request(
-            "PUT", f"/traits/{name}", headers={"OpenStack-API-Version": "placement 1.39"}
-        )
+        connection.request("PUT", f"/traits/{name}", headers=HEADERS)
         with connection.getresponse() as answer:
             answer.read()
             return answer.status
@@ -87,7 +86,7 @@ class Clients:
 def traits_of(url: str) -> set[str]:
     """Return all traits that are there."""
     connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=SECONDS)
-    connection.request("GET", "/traits", headers={"OpenStack-API-Version": "placement 1.39"})
+    connection.request("GET", "/traits", headers=HEADERS)
     with connection.getresponse() as answer:
         found = set(re.findall(r"CUSTOM_\d+_\d+", answer.read().decode()))
     connection.close()
