@@ -19,7 +19,7 @@ from tests.gate.stack import Stack
 from tests.support.closing import Closing
 from tests.support.ironic import Ironic
 from tests.support.suites import print_line
-from tests.support.systemd import passing
+from tests.systemd.systemd_double import passing
 
 DECIDED = b"/states/provision"
 BYTES = 1 << 16

@@ -10,7 +10,7 @@ import pytest
 from tests.e2e.support.server import MOORAGE, Server
 from tests.serve.test_signals import CERTIFICATE, KEY, certificate_of
 from tests.serve.wire import request, talk
-from tests.support.systemd import passing
+from tests.systemd.systemd_double import passing
 
 LISTEN, BOSKOS = "listen", "boskos_listen"
 

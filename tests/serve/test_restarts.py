@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.e2e.support.server import MOORAGE, Server
-from tests.support.systemd import passing
+from tests.systemd.systemd_double import passing
 
 CLIENTS = 8
 SECONDS = 60

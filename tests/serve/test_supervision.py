@@ -13,7 +13,7 @@ import pytest
 
 from tests.e2e.support.server import Server, serve
 from tests.serve.wire import request, talk
-from tests.support.systemd import NotifySocket
+from tests.systemd.systemd_double import NotifySocket
 
 HERE = Path(__file__).parent
 WATCHDOG_SECONDS = 2.0

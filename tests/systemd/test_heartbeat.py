@@ -7,7 +7,7 @@ import pytest
 
 from moorage.systemd.heartbeat import Probe, heartbeat
 from moorage.systemd.notifier import Notifier
-from tests.support.systemd import NotifySocket
+from tests.systemd.systemd_double import NotifySocket
 
 WATCHDOG_SECONDS = 0.2
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from moorage.systemd.notifier import Notifier
-from tests.support.systemd import NotifySocket
+from tests.systemd.systemd_double import NotifySocket
 
 
 def notifier(double: NotifySocket, watchdog_seconds: float | None = None) -> Notifier:

@@ -7,7 +7,7 @@ import pytest
 
 from moorage.systemd.notifier import Notifier
 from moorage.systemd.patience import patient
-from tests.support.systemd import NotifySocket
+from tests.systemd.systemd_double import NotifySocket
 
 LOOK_SECONDS = 0.05
 

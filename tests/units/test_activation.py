@@ -12,7 +12,7 @@ from tests.e2e.support.server import MOORAGE
 from tests.serve.test_restarts import check
 from tests.support.guard import Guard
 from tests.support.suites import print_line
-from tests.support.systemd import SECONDS, NotifySocket
+from tests.systemd.systemd_double import SECONDS, NotifySocket
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])

@@ -18,7 +18,7 @@ from moorage.client.transport import RefusedError
 from moorage.systemd.notifier import Notifier
 from tests.client.agent.conversation import BOOT, CLASS, NUMA0
 from tests.client.agent.fleet_server import FleetServer, Refusal
-from tests.support.systemd import NotifySocket
+from tests.systemd.systemd_double import NotifySocket
 
 SECONDS = 30.0
 

@@ -15,7 +15,7 @@ from tests.integrations.ironic.gate.test_limit import play
 from tests.integrations.ironic.gate.world import World
 from tests.support.ironic_double.faults import Fault
 from tests.support.ironic_double.server import IronicDouble
-from tests.support.systemd import NotifySocket, passing
+from tests.systemd.systemd_double import NotifySocket, passing
 
 
 def held_gate(held: socket.socket, world: World) -> Server:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.integrations.ironic.world import world
 from tests.support.ironic_double.faults import Fault
-from tests.support.systemd import NotifySocket
+from tests.systemd.systemd_double import NotifySocket
 
 
 def test_notifications(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from tests.integrations.ironic.report.world import GROUP, World, played
 from tests.support.ironic_double.faults import Fault
-from tests.support.systemd import NotifySocket
+from tests.systemd.systemd_double import NotifySocket
 
 
 @played(2)
