@@ -1,7 +1,6 @@
 """Real programs of systemd pass sockets; and many restarts, under clients that never stop."""
 
 import http.client
-import os
 import signal
 import subprocess
 from pathlib import Path
@@ -9,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.support.server import MOORAGE
+from tests.e2e.support.typed import free_port
 from tests.serve.test_restarts import check
 from tests.support.guard import Guard
 from tests.support.suites import print_line
@@ -24,7 +24,8 @@ def test_twenty_restarts(tmp_path: Path, how: signal.Signals) -> None:
 def test_systemd_socket_activate(tmp_path: Path) -> None:
     """The first connection starts the server, and is answered; it notifies who started it."""
     with NotifySocket(tmp_path) as systemd:
-        command = ["systemd-socket-activate", "--listen=127.0.0.1:0", "--fdname=listen"]
+        port = free_port()  # the program does not choose one
+        command = ["systemd-socket-activate", f"--listen=127.0.0.1:{port}", "--fdname=listen"]
         command += [f"--setenv={name}={value}" for name, value in systemd.variables().items()]
         command += ["--setenv=PATH", "--setenv=PYTHONPATH", *MOORAGE, "serve"]
         command += ["--auth", "noauth2", "--database", f"sqlite:///{tmp_path}/m.sqlite"]
@@ -32,9 +33,7 @@ def test_systemd_socket_activate(tmp_path: Path) -> None:
             guard = Guard(process.pid)
             assert process.stderr is not None
             assert "Listening on" in process.stderr.readline()
-            connection = http.client.HTTPConnection(
-                "127.0.0.1", port_of(process.pid), timeout=SECONDS
-            )
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=SECONDS)
             connection.request("GET", "/readyz")
             with connection.getresponse() as answer:
                 assert answer.status == 200
@@ -45,17 +44,3 @@ def test_systemd_socket_activate(tmp_path: Path) -> None:
             process.terminate()
             process.stderr.read()
             assert process.wait(SECONDS) == 0
-
-
-def port_of(pid: int) -> int:
-    """Return the port of the one socket on which a process listens."""
-    sockets = set()
-    for name in os.listdir(f"/proc/{pid}/fd"):
-        target = os.readlink(f"/proc/{pid}/fd/{name}")
-        if target.startswith("socket:["):
-            sockets.add(target.removeprefix("socket:[").removesuffix("]"))
-    for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
-        words = line.split()
-        if words[9] in sockets and words[3] == "0A":
-            return int(words[1].split(":")[1], 16)
-    raise AssertionError("it does not listen")
