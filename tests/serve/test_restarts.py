@@ -4,6 +4,7 @@ import http.client
 import re
 import signal
 import socket
+import ssl
 import threading
 from collections import Counter
 from pathlib import Path
@@ -12,12 +13,13 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.e2e.support.server import MOORAGE, Server
+from tests.serve.test_signals import CERTIFICATE, KEY
 from tests.systemd.systemd_double import passing
 
 CLIENTS = 8
 SECONDS = 60
 HEADERS = {"X-Auth-Token": "admin", "OpenStack-API-Version": "placement 1.39"}
-RESET = (ConnectionResetError, BrokenPipeError, http.client.RemoteDisconnected)
+RESET = (ConnectionResetError, BrokenPipeError, http.client.RemoteDisconnected, ssl.SSLEOFError)
 """Without an answer, a client may send a request again that it may send twice."""
 
 
@@ -30,7 +32,7 @@ class Clients:
 
     def __init__(self, url: str) -> None:
         """Start them."""
-        self._place = urlsplit(url).netloc
+        self._url = url
         self._stop = threading.Event()
         self.seen: Counter[str] = Counter()
         self.made: list[str] = []
@@ -56,7 +58,7 @@ class Clients:
             status = 0
             while not status:
                 if connection is None or client % 2:
-                    connection = http.client.HTTPConnection(self._place, timeout=SECONDS)
+                    connection = connected(self._url)
                 try:
                     status = self._made(connection, name)
                 except ConnectionRefusedError:
@@ -83,9 +85,19 @@ class Clients:
             self.seen[what] += 1
 
 
+def connected(url: str) -> http.client.HTTPConnection:
+    """Return a connection to a server, which is opened with the first request."""
+    place = urlsplit(url).netloc
+    if url.startswith("http:"):
+        return http.client.HTTPConnection(place, timeout=SECONDS)
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return http.client.HTTPSConnection(place, timeout=SECONDS, context=context)
+
+
 def traits_of(url: str) -> set[str]:
     """Return all traits that are there."""
-    connection = http.client.HTTPConnection(urlsplit(url).netloc, timeout=SECONDS)
+    connection = connected(url)
     connection.request("GET", "/traits", headers=HEADERS)
     with connection.getresponse() as answer:
         found = set(re.findall(r"CUSTOM_\d+_\d+", answer.read().decode()))
@@ -93,16 +105,19 @@ def traits_of(url: str) -> set[str]:
     return found
 
 
-def played(folder: Path, how: signal.Signals, restarts: int, held: socket.socket | None) -> Clients:
+def played(
+    folder: Path, how: signal.Signals, restarts: int, held: socket.socket | None, *options: str
+) -> Clients:
     """Start a server again and again while clients ask; return what they have seen.
 
-    `held`: is passed to each; None: each binds the address that the first has chosen.
+    `held`: is passed to each; None: each binds the address that the first has chosen. `options`:
+    of each server.
     """
     port = 0 if held is None else held.getsockname()[1]
     clients = None
     for _ in range(restarts + 1):
         command = [*MOORAGE, "serve", "--database", f"sqlite:///{folder}/m.sqlite"]
-        command += ["--auth", "noauth2", "--no-access-log"]
+        command += ["--auth", "noauth2", "--no-access-log", *options]
         if held is None:
             server = Server([*command, "--listen", f"127.0.0.1:{port}"])
         else:
@@ -138,14 +153,20 @@ def test_no_connection_is_refused(tmp_path: Path, how: signal.Signals) -> None:
     check(tmp_path, how, 2)
 
 
-def check(folder: Path, how: signal.Signals, restarts: int) -> dict[str, int]:
+def test_no_connection_is_refused_with_tls(tmp_path: Path) -> None:
+    """A handshake that was begun is finished, and its request answered."""
+    tls = ["--tls-cert", str(CERTIFICATE), "--tls-key", str(KEY)]
+    check(tmp_path, signal.SIGTERM, 2, *tls)
+
+
+def check(folder: Path, how: signal.Signals, restarts: int, *options: str) -> dict[str, int]:
     """Start a server with a held socket again and again; return what the clients have seen.
 
     None is refused. After SIGTERM, a new connection is always answered; one that was kept may be
     closed between two requests. What was acknowledged is there.
     """
     with socket.create_server(("127.0.0.1", 0), backlog=64) as held:
-        clients = played(folder, how, restarts, held)
+        clients = played(folder, how, restarts, held, *options)
     assert clients.seen["refused"] == 0
     assert {*clients.seen} <= {"201", "204", "reset while kept", "reset while new"}
     if how == signal.SIGTERM:

@@ -10,15 +10,22 @@ import pytest
 from tests.e2e.support.server import MOORAGE
 from tests.e2e.support.typed import free_port
 from tests.serve.test_restarts import check
+from tests.serve.test_signals import CERTIFICATE, KEY
 from tests.support.guard import Guard
 from tests.support.suites import print_line
 from tests.systemd.systemd_double import SECONDS, NotifySocket
 
 
-@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
-def test_twenty_restarts(tmp_path: Path, how: signal.Signals) -> None:
+TLS = ("--tls-cert", str(CERTIFICATE), "--tls-key", str(KEY))
+
+
+@pytest.mark.parametrize(
+    ("how", "options"), [(signal.SIGTERM, ()), (signal.SIGKILL, ()), (signal.SIGTERM, TLS)]
+)
+def test_twenty_restarts(tmp_path: Path, how: signal.Signals, options: tuple[str, ...]) -> None:
     """As in `tests/serve/test_restarts.py`, which restarts twice."""
-    print_line(f"units: 20 restarts by {how.name}: {check(tmp_path, how, 20)}")
+    seen = check(tmp_path, how, 20, *options)
+    print_line(f"units: 20 restarts by {how.name}{', TLS' if options else ''}: {seen}")
 
 
 def test_systemd_socket_activate(tmp_path: Path) -> None:

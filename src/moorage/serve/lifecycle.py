@@ -56,6 +56,9 @@ STANDARD_ERROR = 2
 FILES_RESERVED = 64
 """File descriptors reserved for other uses than connections."""
 
+HANDSHAKE_SECONDS = 1.0
+"""How long TLS handshakes may still take at the end; those of most clients take two round trips."""
+
 ARRIVING_SECONDS = 0.05
 """How long connections that were accepted just before the end may take to send their request. If
 systemd holds the socket, later ones wait for the next process."""
@@ -111,8 +114,11 @@ class Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Accept no more, answer what those have sent that were just accepted, finish the rest."""
-        for acceptor in self.servers:
-            cast(Acceptor, acceptor).rest()
+        acceptors = [cast(Acceptor, one) for one in self.servers]
+        for acceptor in acceptors:
+            acceptor.rest()
+        for acceptor in acceptors:
+            await acceptor.begun(HANDSHAKE_SECONDS)
         await asyncio.sleep(ARRIVING_SECONDS)
         await super().shutdown(sockets)
 

@@ -138,6 +138,11 @@ class Acceptor:
         else:
             self._pause.cancel()
 
+    async def begun(self, seconds_max: float) -> None:
+        """Wait until the handshakes in progress are finished, at most this long."""
+        if self._beginning:
+            await asyncio.wait(self._beginning, timeout=seconds_max)
+
     def close(self) -> None:
         """Stop accepting, and drop connections whose handshake is not finished."""
         self.rest()
