@@ -258,8 +258,9 @@ spec:
         {{- end }}
       {{- if not $server.maintenance }}
       {{- include "moorage.server.probes" . | nindent 6 }}
-      {{- if $server.drainSeconds }}
-      # Meanwhile the nodes learn that this pod gets no new connections.
+      {{- if and $server.drainSeconds (eq $server.database.engine "postgresql") }}
+      # Meanwhile the nodes learn that this pod gets no new connections. With SQLite nobody else could
+      # take them.
       lifecycle:
         preStop:
           sleep:
