@@ -98,13 +98,21 @@ def describe(directory: Path) -> dict[str, object]:
 
 
 def code(folder: Path) -> str:
-    """Return the commit that is measured, marked as dirty if files differ from it."""
-    command = ["git", "-C", str(folder), "describe", "--always", "--dirty", "--abbrev=10"]
+    """Return the commit that is measured, marked as dirty if files differ from it.
+
+    Documentation does not count: an earlier part of the same run may have written its tables there.
+    """
+    git = ["git", "-C", str(folder)]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        commit = _printed([*git, "describe", "--always", "--abbrev=10"])
+        differ = _printed([*git, "status", "--porcelain", "-uno", "--", ".", ":!docs"])
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
-    return done.stdout.strip()
+    return f"{commit}-dirty" if differ else commit
+
+
+def _printed(command: list[str]) -> str:
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def _first(path: str, word: str) -> str:
