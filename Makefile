@@ -27,6 +27,8 @@ CHROMIUM := .chromium/chromium
 PICTURES := build/browser
 PROMTOOL := .promtool/promtool
 KUBECTL := .kubectl/kubectl
+# What `make kubernetes-tools` builds once, for minutes.
+KUBERNETES_TOOLS := .kubernetes-tools
 NGINX := .nginx/nginx
 OLDEST_PYTHON := .oldest-python/python3.9
 SOURCES := src tests bench demo contrib docs/site
@@ -39,7 +41,7 @@ PYTEST := $(BIN)/python -m pytest
 CONFORMANCE = $(CONFORMANCE_VENV)/bin/python -m tests.conformance
 CLIENT_TESTS = bin/python -m tests.clients --moorage $(BIN)/moorage
 # The targets that `make e2e` runs.
-E2E := docs osc-placement nova compare browser generators alerts proxies baremetal reporters metal3 oldest-python installations
+E2E := docs osc-placement nova compare browser generators alerts proxies baremetal reporters kubernetes-tools metal3 chart oldest-python installations
 # Those that run beside them: they deploy nodes, and install clusters, for minutes, and mostly wait.
 E2E_BESIDE := gate orchestrators
 # What `make quick` runs: not what starts a server for each test, or a PostgreSQL, or searches at random.
@@ -67,7 +69,7 @@ unexport PYTHONDONTWRITEBYTECODE
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run run-postgres demo ironic gated-ironic test quick thorough e2e osc-placement nova browser screenshots generators alerts proxies baremetal gate reporters metal3 chart-files orchestrators oldest-python installations docs compare audit environments check budgets bench bench-nova bench-dashboard soak mutate \
+.PHONY: help run run-postgres demo ironic gated-ironic test quick thorough e2e osc-placement nova browser screenshots generators alerts proxies baremetal gate reporters kubernetes-tools metal3 chart chart-files orchestrators oldest-python installations docs compare audit environments check budgets bench bench-nova bench-dashboard soak mutate \
 	conformance conformance-sqlite conformance-agents conformance-postgresql client format zipapp distributions lock openapi clean
 .DELETE_ON_ERROR:
 
@@ -140,8 +142,17 @@ gate: $(VENV)/dev.stamp $(IRONIC_VENV)/stamp $(CLIENT_VENV)/stamp $(NOVA_VENV)/s
 reporters: $(VENV)/dev.stamp $(IRONIC_VENV)/stamp $(NOVA_VENV)/stamp ## Report nodes of a real Ironic, alone and beside nova's own code
 	$(BIN)/python -m tests.reporters --nova $(NOVA_VENV)/bin/python
 
-metal3: $(VENV)/dev.stamp $(METAL3_VENV)/stamp $(KUBECTL) ## Let kubectl and an operator work with the double of a Kubernetes API server
-	$(BIN)/python -m tests.metal3 --kubectl $(KUBECTL) --kopf $(METAL3_VENV)/bin/python
+kubernetes-tools: ## Build Kubernetes' API server, etcd, kubectl and Helm for tests, once (10 minutes on two cores; needs Go)
+	scripts/kubernetes-tools $(KUBERNETES_TOOLS)
+
+metal3: $(VENV)/dev.stamp $(METAL3_VENV)/stamp $(KUBECTL) kubernetes-tools ## Govern hosts of a real Kubernetes API server; let kubectl and an operator work with its double
+	@failed=0; \
+	$(BIN)/python -m tests.metal3 --kubectl $(KUBECTL) --kopf $(METAL3_VENV)/bin/python || failed=1; \
+	$(PYTEST) -q -n $(BUSY_WORKERS) --dist loadfile tests/kubernetes/test_cluster.py tests/kubernetes/metal3 $(ARGS) || failed=1; \
+	exit $$failed
+
+chart: $(VENV)/dev.stamp kubernetes-tools ## Install the Helm chart on a real Kubernetes API server, and start what its pods would
+	$(PYTEST) -q -n $(BUSY_WORKERS) --dist loadfile tests/kubernetes/chart $(ARGS)
 
 chart-files: $(VENV)/run.stamp ## Update what deploy/helm/moorage is made from: manifests, alerts, schema and table of values
 	$(BIN)/python scripts/chart
@@ -254,7 +265,7 @@ openapi: $(VENV)/run.stamp ## Update docs/reference/openapi.json, the OpenAPI de
 	mv docs/reference/openapi.json.new docs/reference/openapi.json
 
 clean: ## Remove virtual environments and caches, but no database
-	rm -rf .venv .venv-* .node-generators .node-browser .promtool .kubectl .nginx .chromium .oldest-python .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-* .node-generators .node-browser .promtool .kubectl .nginx .chromium .kubernetes-tools .oldest-python .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	rm -rf build dist src/*.egg-info bench/results .baselines
 	find src tests bench demo -name __pycache__ -type d -prune -exec rm -rf {} +
 

@@ -16,6 +16,24 @@ BORN = ("", "unmanaged", "registering")
 FINALIZER = "baremetalhost.metal3.io"
 
 
+EMPTY_STATUS: Object = {
+    "errorCount": 0,
+    "errorMessage": "",
+    "operationalStatus": "",
+    "poweredOn": False,
+    "provisioningFailCount": 0,
+}
+EMPTY_PROVISIONING: Object = {"ID": "", "state": ""}
+"""The fields that the original always writes, and that the schema of hosts requires."""
+
+
+def whole_status(host: Object) -> Object:
+    """Return the status with all fields that the original writes."""
+    status = host.get("status", {})
+    provisioning = {**EMPTY_PROVISIONING, **status.get("provisioning", {})}
+    return {**EMPTY_STATUS, **status, "provisioning": provisioning}
+
+
 def annotations(host: Object) -> dict[str, str]:
     """Return the annotations, which may be missing."""
     found: dict[str, str] = host["metadata"].get("annotations") or {}

@@ -162,6 +162,8 @@ class Operator:
         await self._throttle.take()
         metadata = host["metadata"]
         path = f"{hosts_in(metadata['namespace'])}/{metadata['name']}{part}"
+        if part == "/status":
+            host["status"] = hosts.whole_status(host)
         await self._api.update(path, host)
 
     async def _post(self, host: Object, reason: str, message: str) -> None:

@@ -171,7 +171,7 @@ class KubernetesDouble:
         if fault.answer == DROP:
             _cut(http)
             return web.Response(status=500)
-        refused = status.Refused(fault.answer, "the double was asked to fail")
+        refused = status.Refused(fault.answer, fault.says)
         headers = {} if fault.retry_after is None else {"Retry-After": str(fault.retry_after)}
         return web.json_response(refused.body, status=fault.answer, headers=headers)
 

@@ -10,7 +10,6 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from http import HTTPStatus
 from itertools import chain, islice
 
 from moorage.integrations.bounded import run_bounded
@@ -72,15 +71,6 @@ REREAD_MAX = 100
 
 REFUSED_SECONDS = 60.0
 """How long a host is left alone after the API server refused to change its pause."""
-
-NOT_OF_ONE_HOST = (
-    None,
-    HTTPStatus.UNAUTHORIZED,
-    HTTPStatus.TOO_MANY_REQUESTS,
-    HTTPStatus.SERVICE_UNAVAILABLE,
-    HTTPStatus.GATEWAY_TIMEOUT,
-)
-"""Statuses of refusals that do not come from the host: the next request would get the same."""
 
 log = logging.getLogger("moorage.metal3")
 
@@ -274,7 +264,7 @@ class Governor:
         try:
             return await change(host)
         except KubernetesError as error:
-            if error.status in NOT_OF_ONE_HOST:
+            if error.is_of_server:
                 raise
             if uid not in self._refused:
                 log.warning("the pause of %s cannot be changed: %s", name_of(host), error)

@@ -44,7 +44,7 @@ from moorage.cli.support.provisioning import carried_out, moorage_url, rules_of
 @click.option(
     "--gate",
     is_flag=True,
-    help="A gate before Ironic limits hosts, too: ignore errors of the policy.",
+    help="A gate before Ironic limits hosts, too: ignore errors of the policy or the webhook.",
 )
 @click.option(
     "--kubeconfig",
