@@ -44,7 +44,7 @@ PYTEST := $(BIN)/python -m pytest
 CONFORMANCE = $(CONFORMANCE_VENV)/bin/python -m tests.conformance
 CLIENT_TESTS = bin/python -m tests.clients --moorage $(BIN)/moorage
 # The targets that `make e2e` runs.
-E2E := docs osc-placement nova compare browser generators alerts proxies units baremetal reporters kubernetes-tools metal3 oldest-python installations containers releases
+E2E := docs osc-placement nova compare browser generators alerts proxies units baremetal reporters kubernetes-tools metal3 chart oldest-python installations containers releases
 # Those that run beside them: they deploy nodes, and install clusters, for minutes, and mostly wait.
 E2E_BESIDE := gate orchestrators
 # What `make quick` runs: not what starts a server for each test, or a PostgreSQL, or searches at random.
@@ -72,7 +72,7 @@ unexport PYTHONDONTWRITEBYTECODE
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run run-postgres demo ironic gated-ironic test quick thorough e2e osc-placement nova browser screenshots generators alerts proxies units baremetal gate reporters kubernetes-tools metal3 orchestrators oldest-python installations containers releases docs compare audit environments check budgets bench bench-nova bench-dashboard soak mutate \
+.PHONY: help run run-postgres demo ironic gated-ironic test quick thorough e2e osc-placement nova browser screenshots generators alerts proxies units baremetal gate reporters kubernetes-tools metal3 chart chart-files orchestrators oldest-python installations containers releases docs compare audit environments check budgets bench bench-nova bench-dashboard soak mutate \
 	conformance conformance-sqlite conformance-agents conformance-postgresql client format zipapp distributions release images publish-images publish-chart publish-release lock openapi clean
 .DELETE_ON_ERROR:
 
@@ -157,6 +157,12 @@ metal3: $(VENV)/dev.stamp $(METAL3_VENV)/stamp $(KUBECTL) kubernetes-tools ## Go
 	$(PYTEST) -q -n $(BUSY_WORKERS) --dist loadfile tests/kubernetes/test_cluster.py tests/kubernetes/metal3 $(ARGS) || failed=1; \
 	exit $$failed
 
+chart: $(VENV)/dev.stamp kubernetes-tools ## Install the Helm chart on a real Kubernetes API server, and start what its pods would
+	$(PYTEST) -q -n $(BUSY_WORKERS) --dist loadfile tests/kubernetes/chart $(ARGS)
+
+chart-files: $(VENV)/run.stamp ## Update what deploy/helm/moorage is made from: manifests, alerts, schema and table of values
+	$(BIN)/python scripts/chart
+
 orchestrators: $(VENV)/dev.stamp $(PREFECT_VENV)/stamp $(DAGSTER_VENV)/stamp $(AIRFLOW_VENV)/stamp ## Run the recipes for Prefect, Dagster and Airflow with the real packages
 	@failed=0; \
 	$(ORCHESTRATED) -k prefect $(ARGS) & first=$$!; \
@@ -188,6 +194,7 @@ check: $(VENV)/dev.stamp ## Check style, types, imports, the structure of the co
 	$(BIN)/ruff check $(SOURCES)
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+	$(BIN)/python scripts/chart --check
 	$(PYTEST) -q tests/floorplan tests/docs
 	$(BIN)/python -m tests.budgets
 
