@@ -185,6 +185,30 @@ def test_a_forgotten_version_is_listed_again() -> None:
     play(scene, "a", "b")
 
 
+def test_a_cluster_that_was_restored() -> None:
+    """A watch from before would be silent until the versions are reached again. So the older state
+    is noticed when the watch breaks off, and all hosts are listed, long before the next list.
+    """
+
+    async def scene(world: World) -> None:
+        backup = world.double.storage.version
+        await world.client.create(HOSTS, host("b"))
+        await pause(world.client, "a", "1")
+        await world.until(partial(has_value, world.mirror, "a", "1"))
+        began = world.loop.time()
+        await world.double.stop()
+        world.double.storage.restore(backup)
+        await world.double.start()
+        while world.names() != "a" or has_value(world.mirror, "a", "1"):
+            world.loop.advance(1)
+            assert world.loop.time() - began < LIST_SECONDS / 2, "it is deaf"
+            await turns()
+        await world.client.create(HOSTS, host("c"))
+        await world.until_changed("a c")
+
+    play(scene, "a")
+
+
 def test_a_server_that_has_just_started() -> None:
     """It refuses lists and watches until it has read the objects (429): the copy goes on then."""
 
