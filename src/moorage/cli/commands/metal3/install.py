@@ -107,7 +107,7 @@ def install(
     elif context is not None:
         raise Failure(USAGE, "--context needs --kubeconfig")
     for line in lines:
-        say(line)
+        say(*line.split("\t"))  # a tab of the rules stays one
 
 
 def _warn_of_limits(kubeconfig: str, context: str | None) -> None:
