@@ -30,6 +30,7 @@ KUBECTL := .kubectl/kubectl
 # What `make kubernetes-tools` builds once, for minutes.
 KUBERNETES_TOOLS := .kubernetes-tools
 NGINX := .nginx/nginx
+SYSTEMD := .systemd
 OLDEST_PYTHON := .oldest-python/python3.9
 SOURCES := src tests bench demo contrib docs/site
 # `make test` has four workers for two cores, because they often wait for a server or a TTL.
@@ -41,7 +42,7 @@ PYTEST := $(BIN)/python -m pytest
 CONFORMANCE = $(CONFORMANCE_VENV)/bin/python -m tests.conformance
 CLIENT_TESTS = bin/python -m tests.clients --moorage $(BIN)/moorage
 # The targets that `make e2e` runs.
-E2E := docs osc-placement nova compare browser generators alerts proxies baremetal reporters kubernetes-tools metal3 chart oldest-python installations
+E2E := docs osc-placement nova compare browser generators alerts proxies units baremetal reporters kubernetes-tools metal3 chart oldest-python installations
 # Those that run beside them: they deploy nodes, and install clusters, for minutes, and mostly wait.
 E2E_BESIDE := gate orchestrators
 # What `make quick` runs: not what starts a server for each test, or a PostgreSQL, or searches at random.
@@ -69,7 +70,7 @@ unexport PYTHONDONTWRITEBYTECODE
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run run-postgres demo ironic gated-ironic test quick thorough e2e osc-placement nova browser screenshots generators alerts proxies baremetal gate reporters kubernetes-tools metal3 chart chart-files orchestrators oldest-python installations docs compare audit environments check budgets bench bench-nova bench-dashboard soak mutate \
+.PHONY: help run run-postgres demo ironic gated-ironic test quick thorough e2e osc-placement nova browser screenshots generators alerts proxies units baremetal gate reporters kubernetes-tools metal3 chart chart-files orchestrators oldest-python installations docs compare audit environments check budgets bench bench-nova bench-dashboard soak mutate \
 	conformance conformance-sqlite conformance-agents conformance-postgresql client format zipapp distributions lock openapi clean
 .DELETE_ON_ERROR:
 
@@ -132,6 +133,9 @@ alerts: $(VENV)/dev.stamp $(PROMTOOL) ## Test the alert rules with Prometheus' p
 
 proxies: $(VENV)/dev.stamp $(CLIENT_VENV)/stamp $(NGINX) ## Serve below a path behind a real nginx, with the stock client
 	NGINX_PROGRAM=$(abspath $(NGINX)) $(PYTEST) -q -n $(BUSY_WORKERS) tests/proxies $(ARGS)
+
+units: $(VENV)/dev.stamp $(SYSTEMD)/stamp ## Install the units of systemd into a folder, check them, and start a server again and again
+	PATH=$(abspath $(SYSTEMD)):$$PATH $(PYTEST) -q -n $(BUSY_WORKERS) tests/units $(ARGS)
 
 baremetal: $(IRONIC_VENV)/stamp $(CLIENT_VENV)/stamp $(NGINX) ## Deploy a fake node of a real OpenStack Ironic with the stock clients
 	PYTHONPATH=src $(CLIENT_VENV)/bin/python -m tests.baremetal --nginx $(NGINX) $(ARGS)
@@ -210,7 +214,7 @@ conformance-postgresql: $(VENV)/dev.stamp $(CONFORMANCE_VENV)/stamp
 environments: ## Build all virtual environments of the tests, several at once
 	@$(MAKE) --no-print-directory -j 3 $(VENV)/dev.stamp $(CONFORMANCE_VENV)/stamp $(CLIENT_VENV)/stamp \
 		$(OSC_PLACEMENT_VENV)/stamp $(NOVA_VENV)/stamp $(GENERATORS_VENV)/stamp $(GENERATORS_NODE)/stamp $(IRONIC_VENV)/stamp $(METAL3_VENV)/stamp $(PREFECT_VENV)/stamp $(DAGSTER_VENV)/stamp $(AIRFLOW_VENV)/stamp \
-		$(BROWSER_VENV)/stamp $(BROWSER_NODE)/stamp $(CHROMIUM) $(PROMTOOL) $(KUBECTL) $(NGINX) $(OLDEST_PYTHON) $(INSTALLERS_VENV)/stamp $(SITE_VENV)/stamp
+		$(BROWSER_VENV)/stamp $(BROWSER_NODE)/stamp $(CHROMIUM) $(PROMTOOL) $(KUBECTL) $(NGINX) $(SYSTEMD)/stamp $(OLDEST_PYTHON) $(INSTALLERS_VENV)/stamp $(SITE_VENV)/stamp
 
 compare: $(VENV)/dev.stamp $(CONFORMANCE_VENV)/stamp ## Send the same random requests to OpenStack Placement and to Moorage (ARGS="--help")
 	$(BIN)/python -m tests.compare --engines sqlite,postgresql --seed 1 --requests 5000 --workers $(BUSY_WORKERS) $(ARGS)
@@ -265,7 +269,7 @@ openapi: $(VENV)/run.stamp ## Update docs/reference/openapi.json, the OpenAPI de
 	mv docs/reference/openapi.json.new docs/reference/openapi.json
 
 clean: ## Remove virtual environments and caches, but no database
-	rm -rf .venv .venv-* .node-generators .node-browser .promtool .kubectl .nginx .chromium .kubernetes-tools .oldest-python .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-* .node-generators .node-browser .promtool .kubectl .nginx .systemd .chromium .kubernetes-tools .oldest-python .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	rm -rf build dist src/*.egg-info bench/results .baselines
 	find src tests bench demo -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -350,6 +354,9 @@ $(PROMTOOL): scripts/promtool
 
 $(NGINX): scripts/nginx
 	scripts/nginx $@
+
+$(SYSTEMD)/stamp: scripts/systemd
+	scripts/systemd $(SYSTEMD)
 
 $(KUBECTL): scripts/kubectl
 	scripts/kubectl $@
