@@ -146,7 +146,7 @@ gate: $(VENV)/dev.stamp $(IRONIC_VENV)/stamp $(CLIENT_VENV)/stamp $(NOVA_VENV)/s
 reporters: $(VENV)/dev.stamp $(IRONIC_VENV)/stamp $(NOVA_VENV)/stamp ## Report nodes of a real Ironic, alone and beside nova's own code
 	$(BIN)/python -m tests.reporters --nova $(NOVA_VENV)/bin/python
 
-kubernetes-tools: ## Build Kubernetes' API server, etcd, kubectl and Helm for tests, once (10 minutes on two cores; needs Go)
+kubernetes-tools: ## Build Kubernetes' API server, etcd, kubectl and Helm for tests, once (6 minutes on two cores; needs Go)
 	scripts/kubernetes-tools $(KUBERNETES_TOOLS)
 
 metal3: $(VENV)/dev.stamp $(METAL3_VENV)/stamp $(KUBECTL) kubernetes-tools ## Govern hosts of a real Kubernetes API server; let kubectl and an operator work with its double

@@ -23,7 +23,7 @@ def one_of(*texts: str) -> Schema:
     return {"type": "string", "enum": [*texts]}
 
 
-def fields(required: tuple[str, ...] = (), **properties: Schema) -> Schema:
+def fields(required: tuple[str, ...] = (), /, **properties: Schema) -> Schema:
     """Return the schema of an object."""
     more = {"required": [*required]} if required else {}
     return {"type": "object", "properties": properties, **more}
