@@ -15,6 +15,7 @@ METAL3_VENV := .venv-metal3
 AUDIT_VENV := .venv-audit
 INSTALLERS_VENV := .venv-installers
 SITE_VENV := .venv-site
+RELEASE_VENV := .venv-release
 # Where `make docs` builds the site.
 SITE := build/docs
 PREFECT_VENV := .venv-prefect
@@ -32,6 +33,7 @@ KUBERNETES_TOOLS := .kubernetes-tools
 NGINX := .nginx/nginx
 SYSTEMD := .systemd
 OLDEST_PYTHON := .oldest-python/python3.9
+DEBIAN_ROOT := .debian-root/root.tar
 SOURCES := src tests bench demo contrib docs/site
 # `make test` has four workers for two cores, because they often wait for a server or a TTL.
 # `make thorough` has three, whose tests wait less and need more memory; others have one for each core.
@@ -42,7 +44,11 @@ PYTEST := $(BIN)/python -m pytest
 CONFORMANCE = $(CONFORMANCE_VENV)/bin/python -m tests.conformance
 CLIENT_TESTS = bin/python -m tests.clients --moorage $(BIN)/moorage
 # The targets that `make e2e` runs.
+<<<<<<< HEAD
 E2E := docs osc-placement nova compare browser generators alerts proxies units baremetal reporters kubernetes-tools metal3 chart oldest-python installations
+=======
+E2E := docs osc-placement nova compare browser generators alerts proxies units baremetal reporters kubernetes-tools metal3 chart oldest-python installations containers releases
+>>>>>>> 6f833e301f8c9e82b608e587ac4c373a9dbcf386
 # Those that run beside them: they deploy nodes, and install clusters, for minutes, and mostly wait.
 E2E_BESIDE := gate orchestrators
 # What `make quick` runs: not what starts a server for each test, or a PostgreSQL, or searches at random.
@@ -70,8 +76,13 @@ unexport PYTHONDONTWRITEBYTECODE
 ARGS ?=
 
 .DEFAULT_GOAL := help
+<<<<<<< HEAD
 .PHONY: help run run-postgres demo ironic gated-ironic test quick thorough e2e osc-placement nova browser screenshots generators alerts proxies units baremetal gate reporters kubernetes-tools metal3 chart chart-files orchestrators oldest-python installations docs compare audit environments check budgets bench bench-nova bench-dashboard soak mutate \
 	conformance conformance-sqlite conformance-agents conformance-postgresql client format zipapp distributions lock openapi clean
+=======
+.PHONY: help run run-postgres demo ironic gated-ironic test quick thorough e2e osc-placement nova browser screenshots generators alerts proxies units baremetal gate reporters kubernetes-tools metal3 chart chart-files orchestrators oldest-python installations containers releases docs compare audit environments check budgets bench bench-nova bench-dashboard soak mutate \
+	conformance conformance-sqlite conformance-agents conformance-postgresql client format zipapp distributions release images publish-images publish-chart publish-release lock openapi clean
+>>>>>>> 6f833e301f8c9e82b608e587ac4c373a9dbcf386
 .DELETE_ON_ERROR:
 
 help: ## List the targets
@@ -174,10 +185,16 @@ oldest-python: $(VENV)/dev.stamp $(OLDEST_PYTHON) ## Run the client on Python 3.
 installations: $(VENV)/dev.stamp $(INSTALLERS_VENV)/stamp ## Install Moorage with pip, pipx and uv from a checkout, a wheel and an sdist
 	INSTALLERS=$(abspath $(INSTALLERS_VENV)/bin) $(PYTEST) -q -n $(BUSY_WORKERS) tests/installations $(ARGS)
 
-# Every warning is an error: a broken link, a missing anchor, a page that no list names.
+containers: $(VENV)/dev.stamp $(CLIENT_VENV)/stamp $(DEBIAN_ROOT) ## Build the container images on a minimal Debian, without an engine, and run them (as root)
+	BASE=$(abspath $(DEBIAN_ROOT)) CLIENT=$(abspath $(CLIENT_VENV)/bin) $(PYTEST) -q -n 0 tests/containers $(ARGS)
+
+# The release of this commit in dist/ is compared with one that is built elsewhere, with other settings.
+releases: $(VENV)/dev.stamp release ## Build the release, again elsewhere, and compare; test the workflow that publishes it
+	SPHINX=$(abspath $(SITE_VENV)/bin/sphinx-build) CYCLONEDX=$(abspath $(RELEASE_VENV)/bin/cyclonedx-py) \
+		$(PYTEST) -q -n 0 tests/releases $(ARGS)
+
 docs: $(VENV)/dev.stamp $(SITE_VENV)/stamp ## Build the site of the documentation, with a search, in build/docs/html
-	rm -rf $(SITE)
-	$(SITE_VENV)/bin/sphinx-build -q -W --keep-going -c docs/site -d $(SITE)/trees . $(SITE)/html
+	scripts/site $(SITE_VENV)/bin/sphinx-build $(SITE)
 	SPHINX=$(abspath $(SITE_VENV)/bin/sphinx-build) BUILT=$(abspath $(SITE)/html) $(PYTEST) -q -n 0 tests/site $(ARGS)
 	@echo "docs: open $(SITE)/html/index.html"
 
@@ -257,6 +274,22 @@ distributions: $(VENV)/run.stamp ## Build the wheel and the source distribution 
 	cd dist && rm -f moorage-*.whl moorage-*.tar.gz
 	SOURCE_DATE_EPOCH=315532800 $(BIN)/python -c 'from flit_core import buildapi as b; print(b.build_sdist("dist"), b.build_wheel("dist"))'
 
+# Of the last commit, whatever the working tree has.
+release: $(VENV)/run.stamp $(SITE_VENV)/stamp $(RELEASE_VENV)/stamp ## Build all files of a release in dist/: the same bytes from the same commit
+	$(BIN)/python scripts/release $(SITE_VENV)/bin/sphinx-build $(RELEASE_VENV)/bin/cyclonedx-py
+
+images: ## Build the container images (ENGINE=podman; IMAGE=registry.example/moorage)
+	scripts/publish build-images
+
+publish-images:
+	scripts/publish images
+
+publish-chart:
+	scripts/publish chart
+
+publish-release:
+	scripts/publish release
+
 lock: ## Update the pinned dependencies (needs uv)
 	scripts/lock
 
@@ -269,7 +302,11 @@ openapi: $(VENV)/run.stamp ## Update docs/reference/openapi.json, the OpenAPI de
 	mv docs/reference/openapi.json.new docs/reference/openapi.json
 
 clean: ## Remove virtual environments and caches, but no database
+<<<<<<< HEAD
 	rm -rf .venv .venv-* .node-generators .node-browser .promtool .kubectl .nginx .systemd .chromium .kubernetes-tools .oldest-python .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+=======
+	rm -rf .venv .venv-* .node-generators .node-browser .promtool .kubectl .nginx .systemd .chromium .kubernetes-tools .oldest-python .debian-root .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+>>>>>>> 6f833e301f8c9e82b608e587ac4c373a9dbcf386
 	rm -rf build dist src/*.egg-info bench/results .baselines
 	find src tests bench demo -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -333,6 +370,10 @@ $(SITE_VENV)/stamp: docs/site/requirements.lock scripts/environment
 	scripts/environment $(SITE_VENV) docs/site/requirements.lock
 	@touch $@
 
+$(RELEASE_VENV)/stamp: tests/releases/requirements.lock scripts/environment
+	scripts/environment $(RELEASE_VENV) tests/releases/requirements.lock
+	@touch $@
+
 $(METAL3_VENV)/stamp: tests/metal3/requirements.lock scripts/environment
 	scripts/environment $(METAL3_VENV) tests/metal3/requirements.lock
 	@touch $@
@@ -357,6 +398,8 @@ $(NGINX): scripts/nginx
 
 $(SYSTEMD)/stamp: scripts/systemd
 	scripts/systemd $(SYSTEMD)
+$(DEBIAN_ROOT): scripts/debian-root
+	scripts/debian-root $@
 
 $(KUBECTL): scripts/kubectl
 	scripts/kubectl $@

@@ -25,12 +25,12 @@ from time import monotonic
 from typing import Any
 from urllib.error import HTTPError
 
-from tests.kubernetes.metal3_crd import definition
 from tests.support.certificates import certificate
 from tests.support.closing import Closing
 from tests.support.guard import Guard, ended
 from tests.support.kubeconfig import kubeconfig
 from tests.support.kubernetes_client import HOSTS, Answered
+from tests.support.kubernetes_double import kinds
 
 ROOT = Path(__file__).resolve().parents[2]
 TOOLS = Path(os.environ.get("KUBERNETES_TOOLS", ROOT / ".kubernetes-tools" / "current"))
@@ -274,7 +274,7 @@ class KubernetesCluster(Closing):
 
     def serve_hosts(self) -> None:
         """Define BareMetalHosts; return when they are served."""
-        self.call("POST", CRDS, definition())
+        self.call("POST", CRDS, kinds.definition(kinds.HOSTS))
         self._has_kind = True
         self.wait_ready()
 

@@ -135,3 +135,14 @@ def host(name: str, *, image: str | None = None, **metadata: Any) -> Object:
         "metadata": {"name": name, **metadata},
         "spec": spec,
     }
+
+
+def least_status(**more: Any) -> Object:
+    """Return the least status that the schema of a BareMetalHost allows: an available host."""
+    return {
+        "errorMessage": "",
+        "operationalStatus": "OK",
+        "poweredOn": False,
+        "provisioning": {"ID": "", "state": "available"},
+        **more,
+    }

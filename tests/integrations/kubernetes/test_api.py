@@ -83,7 +83,7 @@ def test_long_lists(monkeypatch: pytest.MonkeyPatch) -> None:
         pages = api._pages(HOSTS, {})
         await anext(pages)
         await api.delete(f"{HOSTS}/d")
-        double.compact()
+        double.forget()
         with pytest.raises(KubernetesError) as expired:
             await anext(pages)
         assert (expired.value.status, expired.value.reason) == (410, "Expired")

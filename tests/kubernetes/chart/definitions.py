@@ -6,12 +6,11 @@ Prometheus operator (monitoring.coreos.com/v1), of the Gateway API (v1) and of c
 
 from typing import Any
 
-from tests.kubernetes.metal3_crd import NUMBER, TEXT, TRUTH, Schema, fields, many
+from tests.support.kubernetes_double.host_schema import FLAG, NUMBER, TEXT, Schema, fields, some
 
 MAP: Schema = {"type": "object", "additionalProperties": TEXT}
-SELECTOR = fields(("matchLabels",), matchLabels=MAP)
+SELECTOR = fields("matchLabels", matchLabels=MAP)
 RELABELING = fields(
-    (),
     action={"type": "string", "enum": ["replace", "keep", "drop"]},
     replacement=TEXT,
     targetLabel=TEXT,
@@ -22,10 +21,10 @@ SCRAPED = {
     "path": TEXT,
     "interval": INTERVAL,
     "scheme": {"type": "string", "enum": ["http", "https"]},
-    "relabelings": many(RELABELING),
+    "relabelings": some(RELABELING),
 }
 RULE = fields(
-    ("expr",),
+    "expr",
     alert=TEXT,
     expr={"anyOf": [NUMBER, TEXT], "x-kubernetes-int-or-string": True},
     **{"for": INTERVAL},
@@ -34,15 +33,13 @@ RULE = fields(
 )
 DURATION: Schema = {"type": "string", "pattern": "^([0-9]{1,5}(h|m|s|ms)){1,4}$"}
 ROUTE = fields(
-    (),
-    matches=many(
+    matches=some(
         fields(
-            (),
-            path=fields((), type={"type": "string", "enum": ["Exact", "PathPrefix"]}, value=TEXT),
+            path=fields(type={"type": "string", "enum": ["Exact", "PathPrefix"]}, value=TEXT),
         )
     ),
-    timeouts=fields((), request=DURATION, backendRequest=DURATION),
-    backendRefs=many(fields(("name",), name=TEXT, port=NUMBER)),
+    timeouts=fields(request=DURATION, backendRequest=DURATION),
+    backendRefs=some(fields("name", name=TEXT, port=NUMBER)),
 )
 
 
@@ -65,7 +62,7 @@ def definition(group: str, version: str, kind: str, spec: Schema) -> dict[str, A
                     "name": version,
                     "served": True,
                     "storage": True,
-                    "schema": {"openAPIV3Schema": fields(("spec",), spec=spec)},
+                    "schema": {"openAPIV3Schema": fields("spec", spec=spec)},
                 }
             ],
         },
@@ -78,44 +75,43 @@ DEFINITIONS = [
         "v1",
         "ServiceMonitor",
         fields(
-            ("endpoints", "selector"),
+            "endpoints selector",
             selector=SELECTOR,
-            endpoints=many(fields((), **SCRAPED, tlsConfig=fields((), insecureSkipVerify=TRUTH))),
+            endpoints=some(fields(**SCRAPED, tlsConfig=fields(insecureSkipVerify=FLAG))),
         ),
     ),
     definition(
         "monitoring.coreos.com",
         "v1",
         "PodMonitor",
-        fields(("selector",), selector=SELECTOR, podMetricsEndpoints=many(fields((), **SCRAPED))),
+        fields("selector", selector=SELECTOR, podMetricsEndpoints=some(fields(**SCRAPED))),
     ),
     definition(
         "monitoring.coreos.com",
         "v1",
         "PrometheusRule",
-        fields((), groups=many(fields(("name",), name=TEXT, interval=INTERVAL, rules=many(RULE)))),
+        fields(groups=some(fields("name", name=TEXT, interval=INTERVAL, rules=some(RULE)))),
     ),
     definition(
         "gateway.networking.k8s.io",
         "v1",
         "HTTPRoute",
         fields(
-            (),
-            hostnames=many(TEXT),
-            parentRefs=many(fields(("name",), name=TEXT, namespace=TEXT, sectionName=TEXT)),
-            rules=many(ROUTE),
+            hostnames=some(TEXT),
+            parentRefs=some(fields("name", name=TEXT, namespace=TEXT, sectionName=TEXT)),
+            rules=some(ROUTE),
         ),
     ),
-    definition("cert-manager.io", "v1", "Issuer", fields((), selfSigned={"type": "object"})),
+    definition("cert-manager.io", "v1", "Issuer", fields(selfSigned={"type": "object"})),
     definition(
         "cert-manager.io",
         "v1",
         "Certificate",
         fields(
-            ("issuerRef", "secretName"),
+            "issuerRef secretName",
             secretName=TEXT,
-            dnsNames=many(TEXT),
-            issuerRef=fields(("name",), kind=TEXT, name=TEXT),
+            dnsNames=some(TEXT),
+            issuerRef=fields("name", kind=TEXT, name=TEXT),
         ),
     ),
 ]

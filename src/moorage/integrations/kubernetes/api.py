@@ -186,6 +186,14 @@ class KubernetesApi(Connections):
             first = first or version
         return Listed(objects, first)
 
+    async def newest_version(self, path: str) -> str:
+        """Return the version of the state of the cluster, by reading at most one object of a list.
+
+        Without a version in the request the server answers with its newest state.
+        """
+        page = await self._call("GET", f"{path}?{urlencode({'limit': '1'})}")
+        return _version_of(page)
+
     @asynccontextmanager
     async def watch(
         self, path: str, version: str, seconds: float, silent: float
@@ -286,11 +294,10 @@ class KubernetesApi(Connections):
                     f" {LIST_MAX} objects"
                 )
             metadata = page.get("metadata")
-            before, following, version = following, "", ""
+            before, following = following, ""
             if isinstance(metadata, Mapping):
                 following = str(metadata.get("continue") or "")
-                version = str(metadata.get("resourceVersion") or "")
-            yield items, version
+            yield items, _version_of(page)
             if not following:
                 return
             empty += not items
@@ -371,6 +378,12 @@ def is_object(one: Any) -> bool:
     if not isinstance(metadata, dict) or not isinstance(metadata.get("namespace", ""), str):
         return False
     return all(isinstance(metadata.get(name), str) for name in ("name", "uid", "resourceVersion"))
+
+
+def _version_of(page: Object) -> str:
+    """Return the version of a list; empty: it has none."""
+    metadata = page.get("metadata")
+    return str(metadata.get("resourceVersion") or "") if isinstance(metadata, Mapping) else ""
 
 
 def _seconds_of(header: str) -> float:

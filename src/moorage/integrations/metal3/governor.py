@@ -23,8 +23,8 @@ from moorage.integrations.metal3.failures import (
     error_kind_of,
     error_of,
     error_text,
-    failures_of,
     has_looked_since,
+    is_marked_as_failed,
     mark_of,
     retry_at,
 )
@@ -212,7 +212,7 @@ class Governor:
     def _went_well(self, host: BareMetalHost) -> bool:
         """Return whether a host that has failed before has nothing left to do, and no error."""
         idle = pause_of(host) is None and work_of(host) is None and start_of(host) is None
-        return idle and failures_of(host) is not None and not error_kind_of(host)
+        return idle and is_marked_as_failed(host) and not error_kind_of(host)
 
     async def _hold_back(self, host: BareMetalHost, leases: Collection[Lease]) -> None:
         """Store our pause in a host that only looks again later, so that its units are released.
