@@ -15,6 +15,7 @@ METAL3_VENV := .venv-metal3
 AUDIT_VENV := .venv-audit
 INSTALLERS_VENV := .venv-installers
 SITE_VENV := .venv-site
+RELEASE_VENV := .venv-release
 # Where `make docs` builds the site.
 SITE := build/docs
 PREFECT_VENV := .venv-prefect
@@ -27,9 +28,12 @@ CHROMIUM := .chromium/chromium
 PICTURES := build/browser
 PROMTOOL := .promtool/promtool
 KUBECTL := .kubectl/kubectl
+# What `make kubernetes-tools` builds once, for minutes.
+KUBERNETES_TOOLS := .kubernetes-tools
 NGINX := .nginx/nginx
 SYSTEMD := .systemd
 OLDEST_PYTHON := .oldest-python/python3.9
+DEBIAN_ROOT := .debian-root/root.tar
 SOURCES := src tests bench demo contrib docs/site
 # `make test` has four workers for two cores, because they often wait for a server or a TTL.
 # `make thorough` has three, whose tests wait less and need more memory; others have one for each core.
@@ -40,7 +44,7 @@ PYTEST := $(BIN)/python -m pytest
 CONFORMANCE = $(CONFORMANCE_VENV)/bin/python -m tests.conformance
 CLIENT_TESTS = bin/python -m tests.clients --moorage $(BIN)/moorage
 # The targets that `make e2e` runs.
-E2E := docs osc-placement nova compare browser generators alerts proxies units baremetal reporters metal3 oldest-python installations
+E2E := docs osc-placement nova compare browser generators alerts proxies units baremetal reporters kubernetes-tools metal3 chart oldest-python installations containers releases
 # Those that run beside them: they deploy nodes, and install clusters, for minutes, and mostly wait.
 E2E_BESIDE := gate orchestrators
 # What `make quick` runs: not what starts a server for each test, or a PostgreSQL, or searches at random.
@@ -68,8 +72,8 @@ unexport PYTHONDONTWRITEBYTECODE
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run run-postgres demo ironic gated-ironic test quick thorough e2e osc-placement nova browser screenshots generators alerts proxies units baremetal gate reporters metal3 orchestrators oldest-python installations docs compare audit environments check budgets bench bench-nova bench-dashboard soak mutate \
-	conformance conformance-sqlite conformance-agents conformance-postgresql client format zipapp distributions lock openapi clean
+.PHONY: help run run-postgres demo ironic gated-ironic test quick thorough e2e osc-placement nova browser screenshots generators alerts proxies units baremetal gate reporters kubernetes-tools metal3 chart chart-files orchestrators oldest-python installations containers releases docs compare audit environments check budgets bench bench-nova bench-dashboard soak mutate \
+	conformance conformance-sqlite conformance-agents conformance-postgresql client format zipapp distributions release images publish-images publish-chart publish-release lock openapi clean
 .DELETE_ON_ERROR:
 
 help: ## List the targets
@@ -144,8 +148,20 @@ gate: $(VENV)/dev.stamp $(IRONIC_VENV)/stamp $(CLIENT_VENV)/stamp $(NOVA_VENV)/s
 reporters: $(VENV)/dev.stamp $(IRONIC_VENV)/stamp $(NOVA_VENV)/stamp ## Report nodes of a real Ironic, alone and beside nova's own code
 	$(BIN)/python -m tests.reporters --nova $(NOVA_VENV)/bin/python
 
-metal3: $(VENV)/dev.stamp $(METAL3_VENV)/stamp $(KUBECTL) ## Let kubectl and an operator work with the double of a Kubernetes API server
-	$(BIN)/python -m tests.metal3 --kubectl $(KUBECTL) --kopf $(METAL3_VENV)/bin/python
+kubernetes-tools: ## Build Kubernetes' API server, etcd, kubectl and Helm for tests, once (6 minutes on two cores; needs Go)
+	scripts/kubernetes-tools $(KUBERNETES_TOOLS)
+
+metal3: $(VENV)/dev.stamp $(METAL3_VENV)/stamp $(KUBECTL) kubernetes-tools ## Govern hosts of a real Kubernetes API server; let kubectl and an operator work with its double
+	@failed=0; \
+	$(BIN)/python -m tests.metal3 --kubectl $(KUBECTL) --kopf $(METAL3_VENV)/bin/python || failed=1; \
+	$(PYTEST) -q -n $(BUSY_WORKERS) --dist loadfile tests/kubernetes/test_cluster.py tests/kubernetes/metal3 $(ARGS) || failed=1; \
+	exit $$failed
+
+chart: $(VENV)/dev.stamp kubernetes-tools ## Install the Helm chart on a real Kubernetes API server, and start what its pods would
+	$(PYTEST) -q -n $(BUSY_WORKERS) --dist loadfile tests/kubernetes/chart $(ARGS)
+
+chart-files: $(VENV)/run.stamp ## Update what deploy/helm/moorage is made from: manifests, alerts, schema and table of values
+	$(BIN)/python scripts/chart
 
 orchestrators: $(VENV)/dev.stamp $(PREFECT_VENV)/stamp $(DAGSTER_VENV)/stamp $(AIRFLOW_VENV)/stamp ## Run the recipes for Prefect, Dagster and Airflow with the real packages
 	@failed=0; \
@@ -160,10 +176,16 @@ oldest-python: $(VENV)/dev.stamp $(OLDEST_PYTHON) ## Run the client on Python 3.
 installations: $(VENV)/dev.stamp $(INSTALLERS_VENV)/stamp ## Install Moorage with pip, pipx and uv from a checkout, a wheel and an sdist
 	INSTALLERS=$(abspath $(INSTALLERS_VENV)/bin) $(PYTEST) -q -n $(BUSY_WORKERS) tests/installations $(ARGS)
 
-# Every warning is an error: a broken link, a missing anchor, a page that no list names.
+containers: $(VENV)/dev.stamp $(CLIENT_VENV)/stamp $(DEBIAN_ROOT) ## Build the container images on a minimal Debian, without an engine, and run them (as root)
+	BASE=$(abspath $(DEBIAN_ROOT)) CLIENT=$(abspath $(CLIENT_VENV)/bin) $(PYTEST) -q -n 0 tests/containers $(ARGS)
+
+# The release of this commit in dist/ is compared with one that is built elsewhere, with other settings.
+releases: $(VENV)/dev.stamp release ## Build the release, again elsewhere, and compare; test the workflow that publishes it
+	SPHINX=$(abspath $(SITE_VENV)/bin/sphinx-build) CYCLONEDX=$(abspath $(RELEASE_VENV)/bin/cyclonedx-py) \
+		$(PYTEST) -q -n 0 tests/releases $(ARGS)
+
 docs: $(VENV)/dev.stamp $(SITE_VENV)/stamp ## Build the site of the documentation, with a search, in build/docs/html
-	rm -rf $(SITE)
-	$(SITE_VENV)/bin/sphinx-build -q -W --keep-going -c docs/site -d $(SITE)/trees . $(SITE)/html
+	scripts/site $(SITE_VENV)/bin/sphinx-build $(SITE)
 	SPHINX=$(abspath $(SITE_VENV)/bin/sphinx-build) BUILT=$(abspath $(SITE)/html) $(PYTEST) -q -n 0 tests/site $(ARGS)
 	@echo "docs: open $(SITE)/html/index.html"
 
@@ -172,6 +194,7 @@ check: $(VENV)/dev.stamp ## Check style, types, imports, the structure of the co
 	$(BIN)/ruff check $(SOURCES)
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+	$(BIN)/python scripts/chart --check
 	$(PYTEST) -q tests/floorplan tests/docs
 	$(BIN)/python -m tests.budgets
 
@@ -242,6 +265,22 @@ distributions: $(VENV)/run.stamp ## Build the wheel and the source distribution 
 	cd dist && rm -f moorage-*.whl moorage-*.tar.gz
 	SOURCE_DATE_EPOCH=315532800 $(BIN)/python -c 'from flit_core import buildapi as b; print(b.build_sdist("dist"), b.build_wheel("dist"))'
 
+# Of the last commit, whatever the working tree has.
+release: $(VENV)/run.stamp $(SITE_VENV)/stamp $(RELEASE_VENV)/stamp ## Build all files of a release in dist/: the same bytes from the same commit
+	$(BIN)/python scripts/release $(SITE_VENV)/bin/sphinx-build $(RELEASE_VENV)/bin/cyclonedx-py
+
+images: ## Build the container images (ENGINE=podman; IMAGE=registry.example/moorage)
+	scripts/publish build-images
+
+publish-images:
+	scripts/publish images
+
+publish-chart:
+	scripts/publish chart
+
+publish-release:
+	scripts/publish release
+
 lock: ## Update the pinned dependencies (needs uv)
 	scripts/lock
 
@@ -254,7 +293,7 @@ openapi: $(VENV)/run.stamp ## Update docs/reference/openapi.json, the OpenAPI de
 	mv docs/reference/openapi.json.new docs/reference/openapi.json
 
 clean: ## Remove virtual environments and caches, but no database
-	rm -rf .venv .venv-* .node-generators .node-browser .promtool .kubectl .nginx .systemd .chromium .oldest-python .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-* .node-generators .node-browser .promtool .kubectl .nginx .systemd .chromium .kubernetes-tools .oldest-python .debian-root .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	rm -rf build dist src/*.egg-info bench/results .baselines
 	find src tests bench demo -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -318,6 +357,10 @@ $(SITE_VENV)/stamp: docs/site/requirements.lock scripts/environment
 	scripts/environment $(SITE_VENV) docs/site/requirements.lock
 	@touch $@
 
+$(RELEASE_VENV)/stamp: tests/releases/requirements.lock scripts/environment
+	scripts/environment $(RELEASE_VENV) tests/releases/requirements.lock
+	@touch $@
+
 $(METAL3_VENV)/stamp: tests/metal3/requirements.lock scripts/environment
 	scripts/environment $(METAL3_VENV) tests/metal3/requirements.lock
 	@touch $@
@@ -342,6 +385,8 @@ $(NGINX): scripts/nginx
 
 $(SYSTEMD)/stamp: scripts/systemd
 	scripts/systemd $(SYSTEMD)
+$(DEBIAN_ROOT): scripts/debian-root
+	scripts/debian-root $@
 
 $(KUBECTL): scripts/kubectl
 	scripts/kubectl $@

@@ -38,8 +38,15 @@ class Files:
         self.database = None if shared else Path(path)
         self.catalog = None if shared else f"{path}.catalog"
 
+    def token_prepare(self) -> None:
+        """Make the folder of the token; check that a file can be written there. Raises OSError."""
+        self.token.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        partial, file = _partial(self.token)
+        os.close(file)
+        partial.unlink()
+
     def token_write(self, secret: str) -> None:
-        """Store the administrator's token so that only this user can read it."""
+        """Store the administrator's token so that only this user can read it. Raises OSError."""
         self.token.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         _replace(self.token, f"{secret}\n".encode())
 
@@ -106,12 +113,17 @@ def _state_path(database_url: str) -> Path:
 
 def _replace(path: Path, content: bytes) -> None:
     """Write a file atomically; only its owner may read it."""
-    partial = path.with_name(f"{path.name}.partial")
-    partial.unlink(missing_ok=True)
-    file = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    partial, file = _partial(path)
     try:
         os.write(file, content)
         os.fsync(file)
     finally:
         os.close(file)
     partial.rename(path)
+
+
+def _partial(path: Path) -> tuple[Path, int]:
+    """Create the file that is to replace another one; return its path and its descriptor."""
+    partial = path.with_name(f"{path.name}.partial")
+    partial.unlink(missing_ok=True)
+    return partial, os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)

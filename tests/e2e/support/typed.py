@@ -82,12 +82,17 @@ def free_port() -> int:
 
 
 def play(
-    steps: list[Step], folder: Path, environment: dict[str, str], columns: int | None = None
+    steps: list[Step],
+    folder: Path,
+    environment: dict[str, str],
+    columns: int | None = None,
+    enter: Sequence[str] = (),
 ) -> list[tuple[str, int]]:
     """Run the commands in one shell; return what each wrote and its exit code.
 
     With `columns` they write to a terminal of this width, without colours; otherwise to a pipe. On
-    the terminal they may ask, but nobody answers: a command that asks fails.
+    the terminal they may ask, but nobody answers: a command that asks fails. `enter` are the words
+    before the shell's, such as those of `nsenter`.
     """
     script = folder / "tour.sh"
     script.write_text("".join(f"{step.command}\necho '{MARK}'$?\n" for step in steps))
@@ -95,7 +100,7 @@ def play(
     if columns is not None:
         os.write(ours, END_OF_INPUT)
     with subprocess.Popen(
-        ["bash", str(script)],
+        [*enter, "bash", str(script)],
         cwd=folder,
         env=environment if columns is None else {**environment, "TERM": "xterm", "NO_COLOR": "1"},
         stdin=subprocess.DEVNULL if columns is None else theirs,

@@ -48,8 +48,10 @@ class Settings(Deployments):
     def _is_applied(self, name: str) -> bool:
         found = self.cluster.host(name)
         assert found is not None
-        done = hosts.state(found) == "available" and not hosts.has_new_settings(found)
-        return done and PAUSED not in hosts.annotations(found)
+        new = hosts.has_new_settings(found) or hosts.has_new_hints(found)
+        return (
+            hosts.state(found) == "available" and not new and PAUSED not in hosts.annotations(found)
+        )
 
 
 @pytest.mark.parametrize("spec", [RAID, HINTS])

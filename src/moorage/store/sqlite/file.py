@@ -1,5 +1,6 @@
 """The database file: locks it, opens it, and translates its errors."""
 
+import errno
 import fcntl
 import logging
 import os
@@ -98,7 +99,8 @@ class Lock:
             try:
                 self._marks = MarkFile(self.path)
             except OSError as error:
-                raise Unusable(f"cannot open {self.path}: {error.strerror}") from error
+                remedy = _remedy(self.path, error)
+                raise Unusable(f"cannot open {self.path}: {error.strerror}{remedy}") from error
             try:
                 fcntl.flock(self._marks.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:
@@ -136,6 +138,17 @@ class Lock:
     def release(self) -> None:
         """Release the lock."""
         self._marks.close()
+
+
+def _remedy(path: str, error: OSError) -> str:
+    """Return who must be able to write where, to follow an error's text; empty for other errors."""
+    if error.errno not in (errno.EACCES, errno.EROFS):
+        return ""
+    folder = os.path.dirname(os.path.abspath(path))
+    return (
+        f"; the user {os.geteuid()} must be able to write to {folder}"
+        " (in a container, mount a volume there)"
+    )
 
 
 def _identity(file: str | int) -> tuple[int, int] | None:

@@ -1,0 +1,98 @@
+"""The reader of the Containerfile refuses what it does not understand."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.containers.building import Builder, copied
+from tests.containers.containerfile import Ignored, Unsupported, expanded, instructions, stages
+from tests.containers.engine import parsed
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_instructions() -> None:
+    """Lines are joined, comments left out, also within an instruction."""
+    text = "# a\nARG A=b\n\nFROM ${A} AS c\nRUN x \\\n # no\n && y\n"
+    found = [(one.line, one.name, one.rest) for one in instructions(text)]
+    assert found == [(2, "ARG", "A=b"), (4, "FROM", "${A} AS c"), (5, "RUN", "x && y")]
+    arguments, (stage,) = stages(text)
+    assert (arguments, stage.name, stage.source) == ({"A": "b"}, "c", "${A}")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("VOLUME /x", "FROM a AS b\nADD x y", "FROM a AS b\nONBUILD RUN x", "FROM a", "RUN x"),
+        *("# syntax=x\nFROM a AS b", "FROM a AS b\nRUN <<END\nx\nEND", "FROM a AS b\nRUN x \\"),
+    ],
+)
+def test_what_is_not_understood(text: str) -> None:
+    """Other instructions, forms and directives are refused."""
+    with pytest.raises(Unsupported):
+        stages(text)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("RUN --mount=type=cache x", 'RUN ["x"]', "COPY --chown=1 LICENSE ./", "COPY none ./"),
+        *("COPY .git/config ./", "CMD x", "USER moorage", "USER 1:2", "EXPOSE 1/tcp", "ENV A b"),
+        *("ENV A=${B:-c}", "HEALTHCHECK NONE", "HEALTHCHECK --retries=1 CMD ['x']"),
+    ],
+)
+def test_what_is_not_executed(line: str, tmp_path: Path) -> None:
+    """Options that would change the result, and files that the engine does not get."""
+    (tmp_path / "Containerfile").write_text(f"ARG BASE=a\nFROM a AS b\n{line}\n")
+    for name in (".containerignore", "LICENSE"):
+        (tmp_path / name).write_bytes((ROOT / name).read_bytes())
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".git/config").touch()
+    made = tmp_path / "made"
+    made.mkdir()
+    empty = tmp_path / "base.tar"
+    empty.write_bytes(bytes(10_240))
+    with pytest.raises(Unsupported):
+        Builder(tmp_path, empty, made).build("b")
+
+
+def test_variables() -> None:
+    """They are replaced; an unknown one is empty."""
+    assert expanded("$A-${B}-$C", {"A": "a", "B": "b"}) == "a-b-"
+
+
+def test_the_context(tmp_path: Path) -> None:
+    """The engine gets what the images are built from, and no repository, token or compiled file."""
+    copied(ROOT, tmp_path / "context", Ignored((ROOT / ".containerignore").read_text()))
+    got = {path.relative_to(tmp_path / "context") for path in (tmp_path / "context").rglob("*")}
+    names = {str(path) for path in got}
+    text = (ROOT / "Containerfile").read_text()
+    used = re.findall(r"^COPY (?!--from)(.*) \S+$", text, flags=re.M)
+    assert names >= {*" ".join(used).split()}
+    assert {path.parts[0] for path in got} == {part.split("/")[0] for part in names & TOP}
+    assert not any("__pycache__" in name or name.endswith((".token", ".sqlite")) for name in names)
+    assert (ROOT / ".dockerignore").read_bytes() == (ROOT / ".containerignore").read_bytes()
+
+
+TOP = {"LICENSE", "README.md", "pyproject.toml", "scripts/container-health", "src"} | {
+    f"requirements-{name}.lock" for name in ("image", "server")
+}
+
+
+def test_patterns() -> None:
+    """The last one that fits decides; one for a folder is for all that is in it."""
+    ignored = Ignored("*\n!a\n!b/c\n**/d\n")
+    got = {name: ignored(name) for name in ("a", "a/x", "b/c", "b/e", "a/d", "a/x/d/y", "e")}
+    assert got == {
+        **dict.fromkeys(("a", "a/x", "b/c"), False),
+        **dict.fromkeys(("b/e", "a/d", "a/x/d/y", "e"), True),
+    }
+    assert ignored.lets_in_below("b") and not ignored.lets_in_below("e")
+
+
+@pytest.mark.parametrize("words", ["run --privileged x", "run --det x", "pull x", "build ."])
+def test_what_the_engine_refuses(words: str) -> None:
+    """Options that the pages do not use."""
+    with pytest.raises(SystemExit):
+        parsed(words.split())
