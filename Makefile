@@ -28,7 +28,10 @@ CHROMIUM := .chromium/chromium
 PICTURES := build/browser
 PROMTOOL := .promtool/promtool
 KUBECTL := .kubectl/kubectl
+# What `make kubernetes-tools` builds once, for minutes.
+KUBERNETES_TOOLS := .kubernetes-tools
 NGINX := .nginx/nginx
+SYSTEMD := .systemd
 OLDEST_PYTHON := .oldest-python/python3.9
 DEBIAN_ROOT := .debian-root/root.tar
 SOURCES := src tests bench demo contrib docs/site
@@ -41,7 +44,7 @@ PYTEST := $(BIN)/python -m pytest
 CONFORMANCE = $(CONFORMANCE_VENV)/bin/python -m tests.conformance
 CLIENT_TESTS = bin/python -m tests.clients --moorage $(BIN)/moorage
 # The targets that `make e2e` runs.
-E2E := docs osc-placement nova compare browser generators alerts proxies baremetal reporters metal3 oldest-python installations containers releases
+E2E := docs osc-placement nova compare browser generators alerts proxies units baremetal reporters kubernetes-tools metal3 chart oldest-python installations containers releases
 # Those that run beside them: they deploy nodes, and install clusters, for minutes, and mostly wait.
 E2E_BESIDE := gate orchestrators
 # What `make quick` runs: not what starts a server for each test, or a PostgreSQL, or searches at random.
@@ -69,7 +72,7 @@ unexport PYTHONDONTWRITEBYTECODE
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run run-postgres demo ironic gated-ironic test quick thorough e2e osc-placement nova browser screenshots generators alerts proxies baremetal gate reporters metal3 orchestrators oldest-python installations containers releases docs compare audit environments check budgets bench bench-nova bench-dashboard soak mutate \
+.PHONY: help run run-postgres demo ironic gated-ironic test quick thorough e2e osc-placement nova browser screenshots generators alerts proxies units baremetal gate reporters kubernetes-tools metal3 chart chart-files orchestrators oldest-python installations containers releases docs compare audit environments check budgets bench bench-nova bench-dashboard soak mutate \
 	conformance conformance-sqlite conformance-agents conformance-postgresql client format zipapp distributions release images publish-images publish-chart publish-release lock openapi clean
 .DELETE_ON_ERROR:
 
@@ -133,6 +136,9 @@ alerts: $(VENV)/dev.stamp $(PROMTOOL) ## Test the alert rules with Prometheus' p
 proxies: $(VENV)/dev.stamp $(CLIENT_VENV)/stamp $(NGINX) ## Serve below a path behind a real nginx, with the stock client
 	NGINX_PROGRAM=$(abspath $(NGINX)) $(PYTEST) -q -n $(BUSY_WORKERS) tests/proxies $(ARGS)
 
+units: $(VENV)/dev.stamp $(SYSTEMD)/stamp ## Install the units of systemd into a folder, check them, and start a server again and again
+	PATH=$(abspath $(SYSTEMD)):$$PATH $(PYTEST) -q -n $(BUSY_WORKERS) tests/units $(ARGS)
+
 baremetal: $(IRONIC_VENV)/stamp $(CLIENT_VENV)/stamp $(NGINX) ## Deploy a fake node of a real OpenStack Ironic with the stock clients
 	PYTHONPATH=src $(CLIENT_VENV)/bin/python -m tests.baremetal --nginx $(NGINX) $(ARGS)
 
@@ -142,8 +148,20 @@ gate: $(VENV)/dev.stamp $(IRONIC_VENV)/stamp $(CLIENT_VENV)/stamp $(NOVA_VENV)/s
 reporters: $(VENV)/dev.stamp $(IRONIC_VENV)/stamp $(NOVA_VENV)/stamp ## Report nodes of a real Ironic, alone and beside nova's own code
 	$(BIN)/python -m tests.reporters --nova $(NOVA_VENV)/bin/python
 
-metal3: $(VENV)/dev.stamp $(METAL3_VENV)/stamp $(KUBECTL) ## Let kubectl and an operator work with the double of a Kubernetes API server
-	$(BIN)/python -m tests.metal3 --kubectl $(KUBECTL) --kopf $(METAL3_VENV)/bin/python
+kubernetes-tools: ## Build Kubernetes' API server, etcd, kubectl and Helm for tests, once (6 minutes on two cores; needs Go)
+	scripts/kubernetes-tools $(KUBERNETES_TOOLS)
+
+metal3: $(VENV)/dev.stamp $(METAL3_VENV)/stamp $(KUBECTL) kubernetes-tools ## Govern hosts of a real Kubernetes API server; let kubectl and an operator work with its double
+	@failed=0; \
+	$(BIN)/python -m tests.metal3 --kubectl $(KUBECTL) --kopf $(METAL3_VENV)/bin/python || failed=1; \
+	$(PYTEST) -q -n $(BUSY_WORKERS) --dist loadfile tests/kubernetes/test_cluster.py tests/kubernetes/conversation tests/kubernetes/metal3 $(ARGS) || failed=1; \
+	exit $$failed
+
+chart: $(VENV)/dev.stamp kubernetes-tools ## Install the Helm chart on a real Kubernetes API server, and start what its pods would
+	$(PYTEST) -q -n $(BUSY_WORKERS) --dist loadfile tests/kubernetes/chart $(ARGS)
+
+chart-files: $(VENV)/run.stamp ## Update what deploy/helm/moorage is made from: manifests, alerts, schema and table of values
+	$(BIN)/python scripts/chart
 
 orchestrators: $(VENV)/dev.stamp $(PREFECT_VENV)/stamp $(DAGSTER_VENV)/stamp $(AIRFLOW_VENV)/stamp ## Run the recipes for Prefect, Dagster and Airflow with the real packages
 	@failed=0; \
@@ -176,6 +194,7 @@ check: $(VENV)/dev.stamp ## Check style, types, imports, the structure of the co
 	$(BIN)/ruff check $(SOURCES)
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+	$(BIN)/python scripts/chart --check
 	$(PYTEST) -q tests/floorplan tests/docs
 	$(BIN)/python -m tests.budgets
 
@@ -203,7 +222,7 @@ conformance-postgresql: $(VENV)/dev.stamp $(CONFORMANCE_VENV)/stamp
 environments: ## Build all virtual environments of the tests, several at once
 	@$(MAKE) --no-print-directory -j 3 $(VENV)/dev.stamp $(CONFORMANCE_VENV)/stamp $(CLIENT_VENV)/stamp \
 		$(OSC_PLACEMENT_VENV)/stamp $(NOVA_VENV)/stamp $(GENERATORS_VENV)/stamp $(GENERATORS_NODE)/stamp $(IRONIC_VENV)/stamp $(METAL3_VENV)/stamp $(PREFECT_VENV)/stamp $(DAGSTER_VENV)/stamp $(AIRFLOW_VENV)/stamp \
-		$(BROWSER_VENV)/stamp $(BROWSER_NODE)/stamp $(CHROMIUM) $(PROMTOOL) $(KUBECTL) $(NGINX) $(OLDEST_PYTHON) $(INSTALLERS_VENV)/stamp $(SITE_VENV)/stamp
+		$(BROWSER_VENV)/stamp $(BROWSER_NODE)/stamp $(CHROMIUM) $(PROMTOOL) $(KUBECTL) $(NGINX) $(SYSTEMD)/stamp $(OLDEST_PYTHON) $(INSTALLERS_VENV)/stamp $(SITE_VENV)/stamp
 
 compare: $(VENV)/dev.stamp $(CONFORMANCE_VENV)/stamp ## Send the same random requests to OpenStack Placement and to Moorage (ARGS="--help")
 	$(BIN)/python -m tests.compare --engines sqlite,postgresql --seed 1 --requests 5000 --workers $(BUSY_WORKERS) $(ARGS)
@@ -274,7 +293,7 @@ openapi: $(VENV)/run.stamp ## Update docs/reference/openapi.json, the OpenAPI de
 	mv docs/reference/openapi.json.new docs/reference/openapi.json
 
 clean: ## Remove virtual environments and caches, but no database
-	rm -rf .venv .venv-* .node-generators .node-browser .promtool .kubectl .nginx .chromium .oldest-python .debian-root .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-* .node-generators .node-browser .promtool .kubectl .nginx .systemd .chromium .kubernetes-tools .oldest-python .debian-root .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	rm -rf build dist src/*.egg-info bench/results .baselines
 	find src tests bench demo -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -364,6 +383,8 @@ $(PROMTOOL): scripts/promtool
 $(NGINX): scripts/nginx
 	scripts/nginx $@
 
+$(SYSTEMD)/stamp: scripts/systemd
+	scripts/systemd $(SYSTEMD)
 $(DEBIAN_ROOT): scripts/debian-root
 	scripts/debian-root $@
 

@@ -9,7 +9,7 @@ from typing import Any
 project = "Moorage"
 extensions = ["myst_parser"]
 root_doc = "README"
-include_patterns = ["*.md", "docs/*.md", "docs/**/*.md"]
+include_patterns = ["*.md", "docs/*.md", "docs/**/*.md", "deploy/**/*.md"]
 exclude_patterns = [".*", "bench", "build", "contrib", "demo", "dist", "scripts", "src", "tests"]
 nitpicky = True
 myst_heading_anchors = 6
@@ -29,7 +29,7 @@ CONTENTS = {
     "Tutorials": ["docs/tutorials/where-does-it-fit", "docs/tutorials/*"],
     "How to": ["docs/howto/*"],
     "Concepts": ["docs/concepts/*", "docs/glossary"],
-    "Reference": ["docs/reference/*"],
+    "Reference": ["docs/reference/*", "deploy/helm/moorage/README"],
     "Project": ["CONTRIBUTING", "ARCHITECTURE", "CHANGELOG", "SECURITY"],
     "Figures": ["docs/performance", "docs/scale"],
     "Decisions": ["docs/decisions/*"],

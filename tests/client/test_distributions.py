@@ -36,7 +36,7 @@ OLD = "import sys, types, dataclasses, typing; sys.version_info = (3, 9, 0, 'fin
 """Makes the modules that are imported next behave as on the oldest Python."""
 WITHOUT_EXTRAS = (
     *("__init__.py", "__main__.py", "extras.py", "starting.py", "cli/names.py"),
-    *("client/", "wire/"),
+    *("client/", "systemd/", "wire/"),
 )
 """What runs on the oldest Python, below `moorage/`."""
 

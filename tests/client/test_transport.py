@@ -140,7 +140,10 @@ def test_a_refusal_that_cannot_be_decoded() -> None:
 @pytest.mark.parametrize("kind", ["of a known length", "in chunks"])
 def test_an_answer_that_is_too_long_is_no_answer(kind: str) -> None:
     """A client that knows how long its answers can be reads no more."""
-    with answering(ANSWERS[kind]) as (url, _), pytest.raises(UnreachableError):
+    with (
+        answering(ANSWERS[kind]) as (url, _),
+        pytest.raises(UnreachableError, match=r"breaks off, or is too long$"),
+    ):
         Transport(url, None, answer_bytes_max=12).request("GET", "/x")
     with answering(ANSWERS[kind]) as (url, _):
         assert Transport(url, None, answer_bytes_max=13).request("GET", "/x") == {"a": [1, 2]}
@@ -164,8 +167,9 @@ def test_a_partial_answer_is_no_answer(kind: str) -> None:
     raw = ANSWERS[kind]
     last = len(raw) - (4 if kind == "in chunks" else 0)  # the final 0 is enough
     for length in range(last):
-        with answering(raw[:length]) as (url, _), pytest.raises(UnreachableError):
+        with answering(raw[:length]) as (url, _), pytest.raises(UnreachableError) as lost:
             Transport(url, None).request("GET", "/x")
+        assert "(" not in str(lost.value), "this is the name of a class"
     with answering(raw) as (url, _):
         if kind == "a refusal":
             with pytest.raises(RefusedError):

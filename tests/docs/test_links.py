@@ -7,7 +7,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
+DOCUMENTS = [
+    *sorted(ROOT.glob("*.md")),
+    *(page for folder in ("docs", "deploy") for page in sorted((ROOT / folder).rglob("*.md"))),
+]
 
 LINK = re.compile(r"\]\((?!https?://)([^)#\s]+)")
 ANCHORED = re.compile(r"\]\((?!https?://)([^)#\s]*)#([^)\s]+)\)")

@@ -55,7 +55,12 @@ def test_settings() -> None:
 def test_variables() -> None:
     """All other environment variables are documented with the description from the code."""
     text = (REFERENCE / "settings.md").read_text().partition("\n## Other variables")[2]
+    text, _, of_systemd = text.partition("\n## Variables of systemd")
     assert {name: cells[0] for name, cells in rows(text).items()} == ALSO
+    sources = (path.read_text() for path in (ROOT / "src/moorage/systemd").glob("*.py"))
+    read = {name for source in sources for name in re.findall(r'get\("([A-Z_]+)"', source)}
+    assert {*rows(of_systemd)} == read
+    assert len(read) > 3
     text = (REFERENCE / "cli.md").read_text().partition("in its environment:")[2]
     given = rows(text.partition("\n###")[0])
     assert {name: cells[0] for name, cells in given.items()} == {

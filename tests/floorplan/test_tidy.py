@@ -31,6 +31,7 @@ ASYNC_ALLOWED = (
     f"{PACKAGE}/store/api.py",
     f"{PACKAGE}/store/sqlite/",
     f"{PACKAGE}/store/postgres/",
+    f"{PACKAGE}/systemd/heartbeat.py",  # beats in the loops of others
 )
 TRANSACTIONS_ALLOWED = (
     f"{PACKAGE}/service/batch/transactor.py",

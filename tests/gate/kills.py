@@ -5,7 +5,6 @@ import os
 import select
 import signal
 import socket
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -20,20 +19,13 @@ from tests.gate.stack import Stack
 from tests.support.closing import Closing
 from tests.support.ironic import Ironic
 from tests.support.suites import print_line
+from tests.systemd.systemd_double import passing
 
 DECIDED = b"/states/provision"
 BYTES = 1 << 16
 WORKERS = 8
 RELEASE_SECONDS_MAX = WIRE_GRACE_SECONDS + 30
 """A request without an answer may start work for this long; until then its unit is kept."""
-
-PASS = """
-import os, sys
-os.dup2(int(sys.argv[1]), 3, inheritable=True)
-os.environ |= {"LISTEN_PID": str(os.getpid()), "LISTEN_FDS": "1"}
-os.execv(sys.argv[2], sys.argv[2:])
-"""
-"""Passes a socket as systemd does."""
 
 
 class Moment(Enum):
@@ -94,7 +86,7 @@ class Tap(Closing):
 
 def start(stack: Stack, tap: Tap, held: socket.socket) -> Server:
     """Start a gate that gets its socket from this process, so that no connection is refused."""
-    command = [sys.executable, "-c", PASS, str(held.fileno()), *stack.gate_command(tap.url)]
+    command = passing(stack.gate_command(tap.url), {"listen": held})
     return stack.started(command, passed=[held.fileno()])
 
 

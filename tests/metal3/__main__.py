@@ -1,8 +1,7 @@
 """`python -m tests.metal3`: stock clients of Kubernetes work with the double.
 
 kubectl, and the framework that the governor of hosts uses. This proves the double: that clients
-which know only real API servers do with it what they do there. And a public interpreter of CEL
-evaluates the policy that pauses hosts.
+which know only real API servers do with it what they do there.
 """
 
 import argparse
@@ -13,7 +12,6 @@ from pathlib import Path
 
 from tests.metal3.framework import framework_problems
 from tests.metal3.kubectl import TOKEN, Kubectl, steps
-from tests.metal3.policy import policy_problems
 from tests.support.certificates import Certificate, certificate
 from tests.support.kubernetes_double.access import ADMIN
 from tests.support.kubernetes_double.server import KubernetesDouble
@@ -43,9 +41,7 @@ async def run(asked: argparse.Namespace) -> int:
         print_line(f"kubectl: {number - len(problems)} passed, {len(problems)} failed")
         seen, more = await framework_problems(asked.kopf, trusted)
         print_line(f"kopf: {seen} changes seen, {len(more)} problems")
-        cases, wrong = await policy_problems(asked.kopf)
-        print_line(f"policy: {cases} writes, {len(wrong)} problems")
-    found = [*problems, *more, *wrong]
+    found = [*problems, *more]
     for problem in found:
         print_line(problem)
     return 1 if found else 0
@@ -55,7 +51,7 @@ def main() -> int:
     """Read the command line and run."""
     parser = argparse.ArgumentParser(prog="python -m tests.metal3", description=__doc__)
     parser.add_argument("--kubectl", default="kubectl", help="the command")
-    parser.add_argument("--kopf", required=True, help="a Python that has the framework and CEL")
+    parser.add_argument("--kopf", required=True, help="a Python that has the framework")
     return asyncio.run(run(parser.parse_args()))
 
 

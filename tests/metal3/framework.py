@@ -39,7 +39,7 @@ async def forget(double: KubernetesDouble) -> None:
     double.drop_watches()
     for name in NAMES:
         double.storage.write(("metal3.io", "baremetalhosts", "metal3", name), _held(double, name))
-    double.compact()
+    double.forget()
 
 
 async def restart(double: KubernetesDouble) -> None:

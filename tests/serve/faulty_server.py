@@ -1,9 +1,12 @@
 """`moorage` on a disk that fails while the file TRIGGER.sync or TRIGGER.read exists.
 
+It hangs if such a file is a FIFO, until somebody writes to it.
+
 Usage: faulty_server.py TRIGGER COMMAND...
 """
 
 import os
+import stat
 import sys
 from typing import Any
 
@@ -32,8 +35,12 @@ class FaultyFile(apsw.VFSFile):
 
 
 def fail_if(trigger: str, code: int) -> None:
-    """Raise SQLite's error of this code while the trigger exists."""
+    """Raise SQLite's error of this code while the trigger exists; if it is a FIFO, hang."""
     if os.path.exists(trigger):
+        if stat.S_ISFIFO(os.stat(trigger).st_mode):
+            with open(trigger, "rb") as hang:
+                hang.read()
+            return
         error: Any = apsw.IOError("the disk does not answer")
         error.extendedresult = code
         raise error

@@ -264,6 +264,8 @@ def test_too_few_open_files_are_reported_once(database: Path, doors: int) -> Non
     few = ("sh", "-c", 'ulimit -n 1024 && exec "$@"', "sh", *MOORAGE)
     second = ["--boskos-listen", "127.0.0.1:0"] if doors == 2 else []
     with serve(database, *second, moorage=few) as server:
+        server.wait_for("limit of open files")
+        server.stop()
         told = [line for line in server.said if "limit of open files" in line]
     assert len(told) == 1
     assert f"only {(1024 - 64) // doors} connections per address" in told[0]

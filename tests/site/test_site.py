@@ -34,7 +34,8 @@ def test_links_that_lead_nowhere_fail_the_build(tmp_path: Path) -> None:
     """
     for page in ROOT.glob("*.md"):
         shutil.copy(page, tmp_path)
-    shutil.copytree(ROOT / "docs", tmp_path / "docs")
+    for name in ("docs", "deploy"):
+        shutil.copytree(ROOT / name, tmp_path / name)
     for name in ("LICENSE", "contrib"):
         (tmp_path / name).symlink_to(ROOT / name)
     with (tmp_path / "docs/glossary.md").open("a") as glossary:
@@ -52,7 +53,8 @@ def test_links_that_lead_nowhere_fail_the_build(tmp_path: Path) -> None:
 def test_the_site_can_be_searched() -> None:
     """The index of the search names every page, and words of their text."""
     index = (BUILT / "searchindex.js").read_text()
-    pages = [*ROOT.glob("*.md"), *(path for path in (ROOT / "docs").rglob("*.md"))]
+    pages = [*ROOT.glob("*.md")]
+    pages += [path for folder in ("docs", "deploy") for path in (ROOT / folder).rglob("*.md")]
     names = [str(page.relative_to(ROOT).with_suffix("")) for page in pages]
     assert [name for name in names if f'"{name}"' not in index] == []
     assert '"fenc":' in index

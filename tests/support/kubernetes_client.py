@@ -26,7 +26,10 @@ class Answered(Exception):
 
 
 class Kubernetes:
-    """A client. Asynchronous context manager. `name` is the manager of the fields it changes."""
+    """A client. Asynchronous context manager. `name` is the manager of the fields it changes.
+
+    `user`: the user as whom an administrator sends every request, with all rights.
+    """
 
     def __init__(
         self,
@@ -35,10 +38,13 @@ class Kubernetes:
         token: str | None = None,
         name: str = "test",
         tls: ssl.SSLContext | None = None,
+        user: str | None = None,
     ) -> None:
         self.url, self._headers, self._tls = url, {"User-Agent": f"{name}/1"}, tls
         if token is not None:
             self._headers["Authorization"] = f"Bearer {token}"
+        if user is not None:
+            self._headers |= {"Impersonate-User": user, "Impersonate-Group": "system:masters"}
 
     async def __aenter__(self) -> Self:
         connector = aiohttp.TCPConnector(limit=0, ssl=self._tls or True)
@@ -85,9 +91,9 @@ class Kubernetes:
         """Send a merge patch. Raises Answered."""
         return await self.call("PATCH", path, body, type=MERGE, **query)
 
-    async def json_patch(self, path: str, operations: Iterable[Object]) -> Any:
+    async def json_patch(self, path: str, operations: Iterable[Object], **query: Any) -> Any:
         """Send a JSON patch. Raises Answered."""
-        return await self.call("PATCH", path, [*operations], type=JSON_PATCH)
+        return await self.call("PATCH", path, [*operations], type=JSON_PATCH, **query)
 
     async def apply(self, path: str, body: Object, manager: str, **query: Any) -> Any:
         """Apply an object. Raises Answered."""
@@ -128,4 +134,15 @@ def host(name: str, *, image: str | None = None, **metadata: Any) -> Object:
         "kind": "BareMetalHost",
         "metadata": {"name": name, **metadata},
         "spec": spec,
+    }
+
+
+def least_status(**more: Any) -> Object:
+    """Return the least status that the schema of a BareMetalHost allows: an available host."""
+    return {
+        "errorMessage": "",
+        "operationalStatus": "OK",
+        "poweredOn": False,
+        "provisioning": {"ID": "", "state": "available"},
+        **more,
     }

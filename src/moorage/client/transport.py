@@ -437,6 +437,10 @@ def _reason(error: Exception) -> str:
         return f"its certificate is not trusted: {said}"
     if tls is not None and isinstance(error, tls.SSLError):
         return "the TLS handshake failed: is this the address of an HTTPS server?"
+    import http.client  # deferred: see `Transport._connection`
+
+    if isinstance(error, http.client.IncompleteRead):
+        return "the answer breaks off, or is too long"
     return str(getattr(error, "strerror", None) or error)
 
 

@@ -1,7 +1,8 @@
 """The server process, which connects all other parts.
 
-Start at `lifecycle.py`: it opens the database, listens, announces the server and stops it;
-`signals.py` handles signals. `compose.py` connects the service and the faces, `app.py` dispatches
+Start at `lifecycle.py`: it opens the database, announces the server and stops it; `doors.py` has
+the addresses that it listens on, `signals.py` handles signals, `supervision.py` tells systemd how
+the server is. `compose.py` connects the service and the faces, `app.py` dispatches
 requests to them below the prefix in `mount.py`; `front_door.py` leads browsers at `/` to the
 dashboard; `boskos.py` serves the second address, for clients of Boskos. `http/` accepts and
 guards connections. `files.py` writes the files by which the command line finds the server,

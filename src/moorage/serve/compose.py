@@ -51,6 +51,8 @@ class Composition(Struct, frozen=True):
     application: Application
     second: Application | None
     """For clients of Boskos, on a separate address."""
+    readiness: Callable[[], Awaitable[str | None]]
+    """Returns why requests should go elsewhere; None: the server is ready."""
     metrics: ServerMetrics
     access_log: AccessLog | None
 
@@ -87,7 +89,8 @@ def compose(
         limits=limits,
     )
     metrics = _metrics(service)
-    health = HealthFace(_readiness(service, stopping), _metrics_text(metrics, boskos))
+    readiness = _readiness(service, stopping)
+    health = HealthFace(readiness, _metrics_text(metrics, boskos))
     faces: dict[str, Face] = dict.fromkeys(PATHS, health)
     plain = settings.insecure_agents
     faces["v1"] = V1Face(service, authenticator, limits, plain_agents=plain, pages=settings.ui)
@@ -117,7 +120,7 @@ def compose(
     second = None
     if boskos is not None:
         second = boskos.application(limits, metrics.requests, access_log)
-    return Composition(application, second, metrics, access_log)
+    return Composition(application, second, readiness, metrics, access_log)
 
 
 def _limits(settings: Settings) -> Limits:

@@ -5,6 +5,7 @@ Source of the exit codes: docs/reference/cli.md. After a signal the exit code is
 
 import asyncio
 import contextlib
+import faulthandler
 import functools
 import logging
 import os
@@ -13,14 +14,15 @@ import socket
 import ssl
 import sys
 from collections.abc import Callable, Iterator
-from typing import NamedTuple, cast
+from typing import cast
 
 import uvicorn
 from uvloop import new_event_loop
 
 from moorage.config import Settings, database_address
-from moorage.config.addresses import Address, address_parse, networks_parse
+from moorage.config.addresses import Address, networks_parse
 from moorage.core.clock import SECOND
+from moorage.core.counting import counted
 from moorage.core.errors import Error
 from moorage.core.fleet.ttl import TtlRange
 from moorage.serve import logs
@@ -28,25 +30,38 @@ from moorage.serve.admin_token import admin_token_create
 from moorage.serve.app import Application
 from moorage.serve.boskos import BoskosListener
 from moorage.serve.compose import check_extra, compose
+from moorage.serve.doors import Door, DoorError, doors_of
 from moorage.serve.files import Announcement, Files
 from moorage.serve.front_door import pages_line
 from moorage.serve.garbage import freezing, without_collector
-from moorage.serve.http.connection_limits import Bounds, end_dead_connections
-from moorage.serve.http.hosts import WILDCARD_ADDRESSES, Hosts
+from moorage.serve.http.connection_limits import Bounds
+from moorage.serve.http.hosts import Hosts
 from moorage.serve.http.listening import Acceptor, ConnectionCounter
 from moorage.serve.http.memory_budget import MemoryBudgets
 from moorage.serve.http.protocol import GuardedProtocol, protocol_for
 from moorage.serve.http.proxies import Proxies
 from moorage.serve.signals import Signals, certificate_of
+from moorage.serve.supervision import Supervision
 from moorage.service.app import Service
 from moorage.service.chores import Retention
 from moorage.service.clock import SystemClock
 from moorage.service.feed.saved_catalog import SavedCatalog
 from moorage.store.api import StoreError
 from moorage.store.open import open_engine
+from moorage.systemd.notifier import Notifier
+from moorage.systemd.patience import patient
+
+STANDARD_ERROR = 2
 
 FILES_RESERVED = 64
 """File descriptors reserved for other uses than connections."""
+
+HANDSHAKE_SECONDS = 1.0
+"""How long TLS handshakes may still take at the end; those of most clients take two round trips."""
+
+ARRIVING_SECONDS = 0.05
+"""How long connections that were accepted just before the end may take to send their request. If
+systemd holds the socket, later ones wait for the next process."""
 
 SWITCH_SECONDS = 0.001
 """How long another thread may keep the event loop waiting for the interpreter's lock, each time: a
@@ -67,17 +82,11 @@ def run(
     `make_loop`: creates the event loop; measurements pass their own.
     """
     logs.configure(settings.log_format, settings.log_level)
+    if "WATCHDOG_USEC" in os.environ:
+        # The watchdog ends a process that hangs by SIGABRT: then the journal shows where it hung.
+        faulthandler.enable(file=STANDARD_ERROR)
     with asyncio.Runner(loop_factory=make_loop) as runner:
         return runner.run(_run(settings))
-
-
-class Listener(NamedTuple):
-    """A bound address, and the host names that clients may use there besides its own."""
-
-    listener: socket.socket
-    address: Address
-    hosts: tuple[str, ...]
-    """Empty: those of the setting `allowed_hosts`."""
 
 
 class Server(uvicorn.Server):
@@ -103,6 +112,16 @@ class Server(uvicorn.Server):
         """Keep the signal handlers that `_run` has installed before."""
         yield
 
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Accept no more, answer what those have sent that were just accepted, finish the rest."""
+        acceptors = [cast(Acceptor, one) for one in self.servers]
+        for acceptor in acceptors:
+            acceptor.rest()
+        for acceptor in acceptors:
+            await acceptor.begun(HANDSHAKE_SECONDS)
+        await asyncio.sleep(ARRIVING_SECONDS)
+        await super().shutdown(sockets)
+
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start listening, then call `on_ready`."""
         make = functools.partial(
@@ -124,17 +143,20 @@ class Server(uvicorn.Server):
 async def _run(settings: Settings) -> int:
     check_extra(settings)
     tls = None if settings.tls_cert is None else certificate_of(settings)
-    stop = Signals(settings)
+    notifier = Notifier(os.environ, lambda text: log.warning("%s", text))
+    stop = Signals(settings, notifier)
     with contextlib.ExitStack() as stack:
-        doors = [_listen("listen", settings.listen)]
-        stack.enter_context(doors[0].listener)
-        if settings.boskos_listen is not None:
-            doors.append(_listen("boskos_listen", settings.boskos_listen))
-            stack.enter_context(doors[1].listener)
+        try:
+            settings, doors = doors_of(settings)
+        except DoorError as error:
+            raise StartError(str(error)) from None
+        for door in doors:
+            stack.enter_context(door.listener)
         try:
             files = Files(settings.database)
-            with without_collector():
+            with without_collector(), patient(notifier, "opening the database"):
                 engine = open_engine(database_address(settings), epoch_file=settings.epoch_file)
+                notifier.status("reading the catalog")
                 service = await Service.start(
                     engine,
                     SystemClock(),
@@ -161,8 +183,10 @@ async def _run(settings: Settings) -> int:
             with freezing():
                 await _serve(settings, service, files, doors, stop, tls)
         finally:
-            files.withdraw()
-            await service.stop()
+            notifier.stopping()
+            with patient(notifier, "stopping: closing the database"):
+                files.withdraw()
+                await service.stop()
     return 0
 
 
@@ -175,7 +199,7 @@ async def _serve(
     settings: Settings,
     service: Service,
     files: Files,
-    doors: list[Listener],
+    doors: list[Door],
     stop: Signals,
     tls: ssl.SSLContext | None,
 ) -> None:
@@ -186,41 +210,30 @@ async def _serve(
         await boskos.start()
         stop.passwords = boskos.reload
     composition = compose(settings, service, lambda: stop.asked, boskos)
-    scheme = "https" if settings.tls_cert else "http"
-    urls = [door.address.url(scheme) for door in doors]
+
+    def connections() -> int:
+        return sum(len(server.server_state.connections) for server in servers)
+
+    def doing() -> str:
+        serving = f"{_urls(settings, doors)[0]}, {counted(connections(), 'connection')}"
+        return f"{'stopping' if stop.asked else 'serving'} {serving}"
+
+    supervision = Supervision(stop.notifier, service, composition.readiness, doing)
 
     def ready() -> None:
-        files.announce(
-            Announcement(
-                url=_reachable(doors[0].address).url(scheme),
-                pid=os.getpid(),
-                auth=settings.auth,
-                certificate=settings.tls_cert and os.path.abspath(settings.tls_cert),
-            )
-        )
-        for url in urls[1:]:
-            sys.stdout.write(f"moorage: {url} is for clients of Boskos and of the lease proxy\n")
-        revision = service.index.revision
-        sys.stdout.write(
-            f"moorage: serving {urls[0]} ({service.engine.name}, revision {revision})\n"
-        )
-        if settings.ui:
-            here = _reachable(doors[0].address).url(scheme)
-            sys.stdout.write(pages_line(settings, files.token, here))
-        sys.stdout.flush()
+        _announce(settings, service, files, doors)
+        supervision.begin()
 
     for danger in dangers(settings, *(door.address for door in doors)):
         log.warning("%s", danger)
     servers = _servers(settings, [composition.application, composition.second], doors, tls, ready)
     stop.servers = servers
     stop.tell = service.end_waits
-    composition.metrics.connections = lambda: sum(
-        len(server.server_state.connections) for server in servers
-    )
+    composition.metrics.connections = connections
     for server in servers:
         server.should_exit = stop.asked
     try:
-        async with asyncio.TaskGroup() as tasks:
+        async with supervision.notifying(), asyncio.TaskGroup() as tasks:
             for server, door in zip(servers, doors, strict=True):
                 tasks.create_task(server.serve(sockets=[door.listener]))
     finally:
@@ -229,10 +242,36 @@ async def _serve(
         composition.close()
 
 
+def _urls(settings: Settings, doors: list[Door]) -> list[str]:
+    scheme = "https" if settings.tls_cert else "http"
+    return [door.address.url(scheme) for door in doors]
+
+
+def _announce(settings: Settings, service: Service, files: Files, doors: list[Door]) -> None:
+    """Write the file by which the command line finds the server, and print the ready line."""
+    urls = _urls(settings, doors)
+    here = doors[0].reachable.url(urls[0].partition(":")[0])
+    files.announce(
+        Announcement(
+            url=here,
+            pid=os.getpid(),
+            auth=settings.auth,
+            certificate=settings.tls_cert and os.path.abspath(settings.tls_cert),
+        )
+    )
+    for url in urls[1:]:
+        sys.stdout.write(f"moorage: {url} is for clients of Boskos and of the lease proxy\n")
+    revision = service.index.revision
+    sys.stdout.write(f"moorage: serving {urls[0]} ({service.engine.name}, revision {revision})\n")
+    if settings.ui:
+        sys.stdout.write(pages_line(settings, files.token, here))
+    sys.stdout.flush()
+
+
 def _servers(
     settings: Settings,
     applications: list[Application | None],
-    doors: list[Listener],
+    doors: list[Door],
     tls: ssl.SSLContext | None,
     ready: Callable[[], None],
 ) -> list[Server]:
@@ -269,7 +308,7 @@ class _AllReady:
 def _uvicorn_config(
     settings: Settings,
     application: Application | None,
-    door: Listener,
+    door: Door,
     proxies: Proxies,
     held: MemoryBudgets,
 ) -> uvicorn.Config:
@@ -302,43 +341,6 @@ def _uvicorn_config(
 
 def _ttl_range(settings: Settings) -> TtlRange:
     return TtlRange(round(settings.fleet_ttl_min * SECOND), round(settings.fleet_ttl_max * SECOND))
-
-
-def _listen(setting: str, value: str) -> Listener:
-    """Bind the address of a setting; connections are accepted later. Raises StartError."""
-    address = address_parse(value, setting)
-    try:
-        found = socket.getaddrinfo(
-            address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )
-        family, kind, protocol, _, where = found[0]
-        listener = socket.socket(family, kind, protocol)
-    except OSError as error:
-        raise StartError(
-            f"{setting}: {address.host} is not an address of this machine: {error.strerror}"
-        ) from None
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        end_dead_connections(listener)
-        listener.bind(where)
-    except OSError as error:
-        listener.close()
-        raise StartError(
-            f"{setting}: cannot serve on {address.host}:{address.port}: {error.strerror}; "
-            f"stop the other program, or choose another port with --{setting.replace('_', '-')}"
-            f" or MOORAGE_{setting.upper()}"
-        ) from None
-    # In a cluster, clients use any name for Boskos, and web pages do not know its address. But an
-    # address on loopback must be protected from the browsers of this machine.
-    hosts = ("*",) if setting == "boskos_listen" and not address.loopback else ()
-    return Listener(listener, Address(address.host, listener.getsockname()[1]), hosts)
-
-
-def _reachable(address: Address) -> Address:
-    """Return an address that this machine can call."""
-    if address.host not in WILDCARD_ADDRESSES:
-        return address
-    return Address("::1" if ":" in address.host else "127.0.0.1", address.port)
 
 
 def _connections(wanted: int, doors: int) -> int:

@@ -15,6 +15,7 @@ from typing import Protocol
 
 from moorage.config import Settings
 from moorage.config.errors import ConfigError
+from moorage.systemd.notifier import Notifier
 
 TERMINAL = "/dev/tty"
 
@@ -31,11 +32,12 @@ class Stoppable(Protocol):
 class Signals:
     """Stops the servers after a signal; a signal may come before they exist.
 
-    Also calls `tell`, which ends the waits of clients.
+    Also calls `tell`, which ends the waits of clients, and notifies systemd.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, notifier: Notifier) -> None:
         self.asked = False
+        self.notifier = notifier
         self.servers: Sequence[Stoppable] = ()
         self.tell: Callable[[], None] = lambda: None
         self.passwords: Callable[[], None] | None = None
@@ -51,6 +53,7 @@ class Signals:
     def ask(self) -> None:
         """Stop all servers."""
         self.asked = True
+        self.notifier.stopping()
         self.tell()
         for server in self.servers:
             server.should_exit = True
@@ -60,14 +63,18 @@ class Signals:
             log.info("the terminal was closed: stopping")
             self.ask()
             return
+        with self.notifier.reloading():
+            self._reload()
+
+    def _reload(self) -> None:
         if self._settings.tls_cert is None:
             log.info("HUP: there is no certificate to reload")
         else:
-            self._reload()
+            self._reload_certificate()
         if self._settings.boskos_password_file is not None and self.passwords is not None:
             self._reload_passwords(self.passwords)
 
-    def _reload(self) -> None:
+    def _reload_certificate(self) -> None:
         """Reload the certificate for new connections; keep the old one if it cannot be used."""
         try:
             fresh = certificate_of(self._settings)

@@ -1,4 +1,4 @@
-"""Database maintenance: checks, backups, epochs."""
+"""Database maintenance: signs of life, checks, backups, epochs."""
 
 import os
 import re
@@ -56,6 +56,13 @@ class Operations:
         self._turns = turns
         self._clock = clock
         self._backup_directory = backup_directory
+
+    async def answer(self) -> None:
+        """Return when a transaction that changes nothing was committed, in turn with all others.
+
+        Raises `Error`: OVERLOADED, UNAVAILABLE.
+        """
+        await self._transactor.submit(RunPlan(changelog.clock_load))
 
     async def check(self) -> list[str]:
         """Recompute every sum, generation and tree from the rows, and the index, too.

@@ -15,8 +15,10 @@ from moorage.client.agent.preparation import Goal, Step
 from moorage.client.agent.protocol import Machine, Protocol, Request
 from moorage.client.run.progress import Progress
 from moorage.client.transport import RefusedError
+from moorage.systemd.notifier import Notifier
 from tests.client.agent.conversation import BOOT, CLASS, NUMA0
 from tests.client.agent.fleet_server import FleetServer, Refusal
+from tests.systemd.systemd_double import NotifySocket
 
 SECONDS = 30.0
 
@@ -24,13 +26,14 @@ SECONDS = 30.0
 class Running:
     """A loop; `send` asks a server that is an object."""
 
-    def __init__(self, step: StepFunction) -> None:
+    def __init__(self, step: StepFunction, systemd: dict[str, str] | None = None) -> None:
         self.server = FleetServer()
         self.server.next_in = 0.05
         self.text = io.StringIO()
         self.threads: set[str] = set()
         protocol = Protocol(Machine(BOOT, "host", "6.1", "1.0"), Backoff(0.01, 0.1))
-        self.loop = Loop(protocol, self.send, step, Progress(self.text))
+        notifier = Notifier(systemd or {}, pytest.fail)
+        self.loop = Loop(protocol, self.send, step, Progress(self.text), notifier)
 
     def send(self, request: Request) -> Any:
         """Send a request, in the thread of the requests."""
@@ -136,3 +139,69 @@ def test_a_signal_ends_the_loop_after_the_step(number: int, code: int) -> None:
     assert len(ended) >= 1
     assert threading.main_thread().name not in {*ended, *running.threads}
     assert signal.getsignal(number) == before
+
+
+def test_what_systemd_is_told() -> None:
+    """Ready after the first look at the machine, whatever the server says; then what it does."""
+    looked = threading.Event()
+
+    def step(goal: Goal | None, now: float) -> Step:
+        if goal is None:
+            assert systemd.all_of("READY") == []
+            looked.set()
+            return Step(seen(goal, 0), 3600.0)
+        systemd.wait_for("STATUS", "registered; prepares the machine".__eq__)
+        running.server.decommissioned = True
+        return Step(seen(goal, 2), 3600.0)
+
+    def send(request: Request) -> Any:
+        assert looked.is_set()
+        systemd.wait_for("READY")
+        return take(request)
+
+    with NotifySocket() as systemd:
+        running = Running(step, systemd.variables(60))
+        take, running.loop._send = running.send, send
+        assert running.loop.run() == 0
+        assert systemd.all_of("STATUS")[0] == "not registered yet; prepares the machine"
+        assert systemd.all_of("STATUS")[-1].endswith(f"; {ALL_THERE}")
+        assert len(systemd.all_of("READY")) == 1
+
+
+@pytest.mark.parametrize("what", ["send", "step"])
+def test_a_request_without_an_answer_is_a_fault_but_not_a_long_step(what: str) -> None:
+    """Requests have a time limit, so one that lasts longer hangs; the kernel may need its time."""
+    released = threading.Event()
+    hung = threading.Event()
+
+    def hang() -> None:
+        hung.set()
+        assert released.wait(SECONDS)
+
+    def step(goal: Goal | None, now: float) -> Step:
+        if goal is not None and what == "step":
+            hang()
+            running.server.decommissioned = True
+        return Step(seen(goal, 0), 3600.0)
+
+    def send(request: Request) -> Any:
+        if what == "send" and request.kind == "alive" and not released.is_set():
+            hang()
+            running.server.decommissioned = True
+        return take(request)
+
+    def look() -> None:
+        assert hung.wait(SECONDS)
+        if what == "send":
+            systemd.silent_for("WATCHDOG", 1.0)
+        else:
+            systemd.wait_for("WATCHDOG", times=len(systemd.all_of("WATCHDOG")) + 5)
+        released.set()
+
+    with NotifySocket() as systemd:
+        running = Running(step, systemd.variables(0.5))
+        take, running.loop._send = running.send, send
+        looking = threading.Thread(target=look)
+        looking.start()
+        assert running.loop.run() == 0
+        looking.join()

@@ -78,6 +78,7 @@ def test_contents_of_the_file() -> None:
     inside += [client / f"{name}.py" for name in NAMES]
     expected = {str(path.relative_to(ROOT / "src")) for path in inside if path.suffix in SUFFIXES}
     expected |= {"moorage/__init__.py", "moorage/starting.py", "__main__.py"}
+    expected |= {"moorage/systemd/__init__.py", "moorage/systemd/notifier.py"}
     expected |= {"moorage/wire/__init__.py"}
     expected |= {f"moorage/wire/operations/{name}.py" for name in OPERATIONS}
     assert names == expected

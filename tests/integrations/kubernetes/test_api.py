@@ -10,6 +10,7 @@ from aiohttp import web
 
 from moorage.integrations.kubernetes import api as kubernetes
 from moorage.integrations.kubernetes.api import Connection, KubernetesApi, KubernetesError
+from tests.integrations.kubernetes.test_denials import ADMISSION, PATCH, UNREAD
 from tests.support.kubernetes_client import host, hosts_in
 from tests.support.kubernetes_double.access import ADMIN
 from tests.support.kubernetes_double.faults import DROP, Fault
@@ -82,7 +83,7 @@ def test_long_lists(monkeypatch: pytest.MonkeyPatch) -> None:
         pages = api._pages(HOSTS, {})
         await anext(pages)
         await api.delete(f"{HOSTS}/d")
-        double.compact()
+        double.forget()
         with pytest.raises(KubernetesError) as expired:
             await anext(pages)
         assert (expired.value.status, expired.value.reason) == (410, "Expired")
@@ -201,3 +202,34 @@ def test_odd_answers(status: int, body: bytes, words: str) -> None:
             assert text.isprintable() and "some-secret" not in text
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("status", "said", "of_server"),
+    [
+        (429, "too many requests", True),
+        (503, "storage is (re)initializing", True),
+        (504, "Timeout: request did not complete within requested timeout", True),
+        (500, "etcdserver: request timed out", True),
+        (500, "rpc error: code = Unavailable desc = connection error", True),
+        (500, 'Internal error occurred: failed calling webhook "x": connection refused', False),
+        (403, 'hosts "a" is forbidden: not yet ready to handle request', True),
+        (403, PATCH, True),
+        (403, f"{PATCH}: {UNREAD}", True),
+        *((403, said, False) for said in ADMISSION),
+        (422, "spec.online: Required value", False),
+    ],
+)
+def test_what_comes_from_the_server(status: int, said: str, of_server: bool) -> None:
+    """Refusals that another request would get, too, are not taken for those of one object."""
+
+    async def scene(double: KubernetesDouble, api: KubernetesApi) -> None:
+        double.faults.pending = [
+            Fault("patch", "baremetalhosts", times=9, answer=status, says=said, retry_after=0)
+        ]
+        with pytest.raises(KubernetesError) as refusal:
+            await api.merge(f"{HOSTS}/a", pause(None, "moorage"))
+        assert refusal.value.status == status
+        assert refusal.value.is_of_server is of_server
+
+    play(scene)

@@ -37,6 +37,7 @@ def error(code: int) -> bytes:
     return json.dumps({"type": "ERROR", "object": status}).encode() + b"\n"
 
 
+NEWEST = 10**6
 CUT = b"cut"
 END = b"end"
 
@@ -45,7 +46,8 @@ END = b"end"
 class Script:
     """A server that answers lists and watches as it was given; the last list again and again.
 
-    A watch sends its pieces, and then stays open unless the last one is CUT or END.
+    Its newest version is a late one. A watch sends its pieces, and then stays open unless the last
+    one is CUT or END.
     """
 
     lists: list[tuple[int, list[dict[str, Any]]]]
@@ -56,6 +58,8 @@ class Script:
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         """Answer a request."""
+        if request.query.get("limit") == "1":
+            return web.json_response({"metadata": {"resourceVersion": f"{NEWEST}"}, "items": []})
         if "watch" not in request.query:
             version, items = self.lists[0] if len(self.lists) == 1 else self.lists.pop(0)
             self.listed += 1

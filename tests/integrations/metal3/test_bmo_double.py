@@ -9,6 +9,7 @@ from tests.support.bmo_double.hosts import PAUSED
 from tests.support.bmo_double.ironic_nodes import IronicNodes
 from tests.support.bmo_double.memory_nodes import MemoryNodes
 from tests.support.bmo_double.operator import Operator, Settings
+from tests.support.bmo_double.story import NAME, SPACE, Story, told
 from tests.support.ironic_double.agenda import Agenda
 from tests.support.ironic_double.faults import Fault
 from tests.support.ironic_double.server import IronicDouble
@@ -46,7 +47,7 @@ class World:
         """Cut all watches and forget what is written meanwhile: each then gets 410."""
         self.double.drop_watches()
         self.double.storage.write(("metal3.io", "baremetalhosts", "metal3", name), self.host(name))
-        self.double.compact()
+        self.double.forget()
 
     def busiest(self, since: int) -> int:
         """Return how many nodes were cleaned or deployed at once, from a line of the book on."""
@@ -77,11 +78,16 @@ class World:
         await self.until(lambda: all(self.states(name)[-1:] == [state] for name in names))
 
 
-def play(scene: Callable[[World], Awaitable[None]], failing: float = 0.0, **settings: Any) -> None:
-    """Run a scene with an operator; time runs a hundred times faster."""
+def play(
+    scene: Callable[[World], Awaitable[None]],
+    failing: float = 0.0,
+    scale: float = SCALE,
+    **settings: Any,
+) -> None:
+    """Run a scene with an operator; time runs a hundred times faster, or by `scale`."""
 
     async def run() -> None:
-        agenda = Agenda(SCALE)
+        agenda = Agenda(scale)
         nodes = MemoryNodes(agenda, failing=failing)
         async with KubernetesDouble() as double, Kubernetes(double.url, name="bmo") as api:
             operator = Operator(api, agenda, nodes, Settings(**settings))
@@ -322,5 +328,37 @@ def test_a_conflict_is_seen() -> None:
             assert answered.code == 409
         else:
             raise AssertionError("an old version was stored")
+
+    play(scene)
+
+
+@dataclass
+class Machine:
+    """The machine of the story, a node in memory."""
+
+    nodes: MemoryNodes
+
+    def fail(self, work: str) -> None:
+        """Break one state of the node."""
+        states = {"inspect": "inspecting", "provision": "deploying", "deprovision": "deleting"}
+        self.nodes.broken[f"{SPACE}~{NAME}"] = {states[work]} if work else set()
+
+
+def test_it_tells_the_story_of_the_original() -> None:
+    """Of a host it shows the same, chapter by chapter, as the real operator has shown."""
+
+    async def scene(world: World) -> None:
+        assert told(await Story(world.api, Machine(world.nodes)).tell()) == []
+
+    play(scene, scale=5 * SCALE)
+
+
+def test_the_operator_raises_the_generation() -> None:
+    """After an inspection it notes the architecture in the specification."""
+
+    async def scene(world: World) -> None:
+        await world.api.create(ALL, host("a"))
+        await world.until(lambda: "architecture" in world.host("a")["spec"])
+        assert world.host("a")["metadata"]["generation"] == 2
 
     play(scene)

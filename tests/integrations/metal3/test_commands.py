@@ -118,6 +118,16 @@ def test_install_keeps_the_address(url: str) -> None:
     assert f"--url={url}" in container["command"]
 
 
+def test_install_prints_the_rules_as_they_are(tmp_path: Path) -> None:
+    """Tabs, letters of all languages and empty lines are in the ConfigMap as in the file."""
+    rules = '# ä 桁\n[[rule]]\n\n\tpool\t=\t"deploy"\t\n'
+    (tmp_path / "rules.toml").write_text(rules)
+    done = moorage(*BARE, "--rules", "rules.toml", "--print", directory=tmp_path)
+    assert done.returncode == 0, done.stderr
+    found = {one["kind"]: one for one in yaml.safe_load_all(done.stdout)}
+    assert found["ConfigMap"]["data"]["rules.toml"] == rules.rstrip() + "\n"
+
+
 def test_install_reads_the_rules_from_a_pipe(tmp_path: Path) -> None:
     """Rules that can be read only once are stored as they are."""
     pipe, rules = tmp_path / "pipe", '[[rule]]\npool = "deploy"\n'

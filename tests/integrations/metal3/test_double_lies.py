@@ -10,7 +10,7 @@ from tests.integrations.metal3 import test_kubernetes_reads as reads
 from tests.integrations.metal3 import test_kubernetes_writes as writes
 from tests.support.bmo_double import hosts
 from tests.support.kubernetes_client import Answered
-from tests.support.kubernetes_double import applying, patches, selectors, status
+from tests.support.kubernetes_double import applying, patches, schemas, selectors, status
 from tests.support.kubernetes_double import reads as reading
 from tests.support.kubernetes_double import writes as writing
 from tests.support.kubernetes_double.access import Access
@@ -30,14 +30,17 @@ def careless(document: Any, operation: dict[str, Any]) -> Any:
     return document if operation["op"] == "test" else exact(document, operation)
 
 
+UNCHANGED = applying.Compared(set(), set())
+
+
 LIES: dict[str, tuple[Callable[[], None], Plant]] = {
     "old versions are stored": (
         writes.test_conflicts,
-        lambda patch: patch.setattr(writing.Writes, "_check_identity", nothing),
+        lambda patch: patch.setattr(writing.Writes, "_check_version", nothing),
     ),
     "both updates win": (
         writes.test_only_one_of_two_updates_wins,
-        lambda patch: patch.setattr(writing.Writes, "_check_identity", nothing),
+        lambda patch: patch.setattr(writing.Writes, "_check_version", nothing),
     ),
     "the generation stays": (
         writes.test_versions_and_generations,
@@ -53,7 +56,7 @@ LIES: dict[str, tuple[Callable[[], None], Plant]] = {
     ),
     "nobody manages a field": (
         writes.test_apply,
-        lambda patch: patch.setattr(applying, "_touches", lambda _one, _other: False),
+        lambda patch: patch.setattr(applying, "_compared", lambda *_: UNCHANGED),
     ),
     "everything is allowed": (
         writes.test_roles,
@@ -69,7 +72,21 @@ LIES: dict[str, tuple[Callable[[], None], Plant]] = {
     ),
     "a bookmark is an ordinary event": (
         reads.test_a_watch_ends,
-        lambda patch: patch.setattr(reading.Reads, "_bookmark", lambda *_: {"type": "MODIFIED"}),
+        lambda patch: patch.setattr(
+            reading.Reads, "_bookmark", lambda *_: {"type": "MODIFIED", "object": {"metadata": {}}}
+        ),
+    ),
+    "a schema allows everything": (
+        writes.test_schemas,
+        lambda patch: patch.setattr(schemas, "problems", lambda *_: []),
+    ),
+    "unknown fields are stored": (
+        writes.test_schemas,
+        lambda patch: patch.setattr(schemas, "pruned", lambda *_: []),
+    ),
+    "the future is now": (
+        reads.test_a_watch_from_the_future,
+        lambda patch: patch.setattr(reading.Reads, "check_watch", lambda *_: 0),
     ),
     "the operator ignores the pause": (
         bmo.test_paused_hosts_do_nothing,

@@ -111,6 +111,8 @@ def test_rules_are_mounted_as_they_are() -> None:
         ("a\n#\u2028kind: Secret", "line 2 has a character"),
         ("#\x85b", "line 1 has a character"),
         ("#\x00", "line 1 has a character"),
+        ("# \u3164", "line 1 has a character"),
+        ("# e\u0301\u0301\u0301\u0301\u0301", "line 1 has a character"),
         ("# ä" * 100_000, "more than 200000 bytes"),
     ],
 )

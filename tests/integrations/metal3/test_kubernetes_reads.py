@@ -56,7 +56,7 @@ def test_pages() -> None:
             [one["metadata"]["name"] for one in page["items"]] for page in (first, second, third)
         ]
         assert pages == [["a", "b"], ["c", "d"], ["e"]]
-        double.compact()
+        double.forget()
         with pytest.raises(Answered) as caught:
             await api.get(ALL, limit="2", **token)
         assert (caught.value.code, caught.value.body["reason"]) == (410, "Expired")
@@ -121,16 +121,38 @@ def test_watch_of_a_selection() -> None:
 
 
 def test_a_watch_ends() -> None:
-    """A watch ends after its time, with a bookmark if it wants some."""
+    """A watch ends after its time; two seconds before that it gets a bookmark, if it wants some and
+    something has happened.
+    """
 
     async def scene(double: KubernetesDouble, api: Kubernetes) -> None:
-        query = {"timeoutSeconds": "1", "allowWatchBookmarks": "true"}
-        found = [
-            one async for one in api.watch(ALL, resourceVersion=await version_now(api), **query)
-        ]
-        assert [one["type"] for one in found] == ["BOOKMARK"]
-        version = found[0]["object"]["metadata"]["resourceVersion"]
+        query = {"timeoutSeconds": "3", "allowWatchBookmarks": "true"}
+        now = await version_now(api)
+        quiet = [one async for one in api.watch(ALL, resourceVersion=now, **query)]
+        assert quiet == []
+        await api.create(ALL, host("a"))
+        found = [one async for one in api.watch(ALL, resourceVersion=now, **query)]
+        assert [one["type"] for one in found] == ["ADDED", "BOOKMARK"]
+        version = found[-1]["object"]["metadata"]["resourceVersion"]
         assert version == str(double.storage.version)
+
+    play(scene)
+
+
+def test_a_watch_from_the_future() -> None:
+    """A watch from a version that is not reached is silent until then; a list is refused."""
+
+    async def scene(double: KubernetesDouble, api: Kubernetes) -> None:
+        future = str(double.storage.version + 2)
+        events = api.watch(ALL, resourceVersion=future)
+        waiting = asyncio.create_task(take(events, 1))
+        await double.received("watch", "baremetalhosts")
+        for name in "abc":
+            await api.create(ALL, host(name))
+        assert await waiting == [("ADDED", "c")]
+        with pytest.raises(Answered) as caught:
+            await api.get(ALL, resourceVersion=str(double.storage.version + 1))
+        assert (caught.value.code, caught.value.retry_after) == (504, "1")
 
     play(scene)
 
@@ -144,7 +166,7 @@ def test_forgotten_history() -> None:
         waiting = asyncio.create_task(take(running, 1))
         await double.received("watch", "baremetalhosts")
         await api.create(ALL, host("a"))
-        double.compact()
+        double.forget()
         assert await waiting == [("ADDED", "a")]
         found = [one async for one in api.watch(ALL, resourceVersion=version)]
         assert [(one["type"], one["object"]["code"]) for one in found] == [("ERROR", 410)]

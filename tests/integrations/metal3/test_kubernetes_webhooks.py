@@ -11,7 +11,7 @@ import pytest
 from aiohttp import web
 
 from tests.support.certificates import Certificate, certificate
-from tests.support.kubernetes_client import Answered, Kubernetes, host, hosts_in
+from tests.support.kubernetes_client import Answered, Kubernetes, host, hosts_in, least_status
 from tests.support.kubernetes_double.server import KubernetesDouble
 
 ALL = hosts_in("metal3")
@@ -120,7 +120,7 @@ def test_the_pause_is_in_the_very_write(trusted: Certificate) -> None:
             assert versions == [{PAUSED: "moorage"}]
             found = await api.create(ALL, host("b", image="http://image"))
             assert found["metadata"]["annotations"] == {PAUSED: "moorage"}
-            await api.merge(f"{ALL}/a/status", {"status": {"poweredOn": True}})
+            await api.merge(f"{ALL}/a/status", {"status": least_status(poweredOn=True)})
         assert [one[:2] for one in seen] == [("CREATE", "a"), ("UPDATE", "a"), ("CREATE", "b")]
         assert seen[1][2] == plain["spec"]
 
@@ -203,7 +203,8 @@ def test_writes_during_admission(trusted: Certificate) -> None:
         async def answer(review: dict[str, Any]) -> dict[str, Any]:
             if "image" in review["object"]["spec"] and review["object"]["spec"] not in overtaken:
                 overtaken.append(review["object"]["spec"])
-                await api.merge(f"{ALL}/a/status", {"status": {"errorCount": len(overtaken)}})
+                status = least_status(errorCount=len(overtaken))
+                await api.merge(f"{ALL}/a/status", {"status": status})
             return {"allowed": True}
 
         async with webhook(double, trusted, answer):

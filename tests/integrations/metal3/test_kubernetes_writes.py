@@ -6,13 +6,24 @@ from typing import Any
 
 import pytest
 
-from tests.support.kubernetes_client import CORE, HOSTS, Answered, Kubernetes, host, hosts_in
+from tests.support.kubernetes_client import (
+    CORE,
+    HOSTS,
+    Answered,
+    Kubernetes,
+    host,
+    hosts_in,
+    least_status,
+)
 from tests.support.kubernetes_double.access import ADMIN, Account, service_account
 from tests.support.kubernetes_double.server import KubernetesDouble
 
 ALL = hosts_in("metal3")
 ONE = f"{ALL}/a"
 PAUSED = "baremetalhost.metal3.io/paused"
+STATUS = least_status(poweredOn=True)
+COUNTS = {"errorCount": 0, "provisioningFailCount": 0}
+"""What the schema adds to a status."""
 Play = Callable[[KubernetesDouble, Kubernetes], Awaitable[None]]
 
 
@@ -49,7 +60,7 @@ def test_versions_and_generations() -> None:
         assert first["metadata"]["generation"] == 1
         second = await api.merge(ONE, {"spec": {"online": False}})
         third = await api.merge(ONE, {"metadata": {"annotations": {PAUSED: "moorage"}}})
-        fourth = await api.merge(f"{ONE}/status", {"status": {"operationalStatus": "OK"}})
+        fourth = await api.merge(f"{ONE}/status", {"status": STATUS})
         versions = [
             int(one["metadata"]["resourceVersion"]) for one in (first, second, third, fourth)
         ]
@@ -111,13 +122,14 @@ def test_status_is_apart() -> None:
     """A create and an update ignore the status, an update of the status ignores all else."""
 
     async def scene(_: KubernetesDouble, api: Kubernetes) -> None:
-        first = await api.create(ALL, {**host("a"), "status": {"poweredOn": True}})
+        first = await api.create(ALL, {**host("a"), "status": STATUS})
         assert "status" not in first
-        changed = {**first, "spec": {"online": False}, "status": {"poweredOn": True}}
+        changed = {**first, "spec": {"online": False}, "status": STATUS}
         found = await api.update(f"{ONE}/status", changed)
-        assert (found["spec"], found["status"]) == (first["spec"], {"poweredOn": True})
+        assert (found["spec"], found["status"]) == (first["spec"], {**STATUS, **COUNTS})
         found = await api.update(ONE, {**found, "status": {}, "spec": {"online": False}})
-        assert (found["spec"], found["status"]) == ({"online": False}, {"poweredOn": True})
+        spec = {"online": False, "automatedCleaningMode": "metadata"}
+        assert (found["spec"], found["status"]) == (spec, {**STATUS, **COUNTS})
 
     play(scene)
 
@@ -163,7 +175,8 @@ def test_apply() -> None:
         code, _reason, message = await refused(api.apply(ONE, wanted(theirs="2"), "moorage"))
         assert (code, message) == (
             409,
-            'Apply failed with 1 conflict: conflict with "user": .metadata.annotations.theirs',
+            'Apply failed with 1 conflict: conflict with "user" using metal3.io/v1alpha1: '
+            ".metadata.annotations.theirs",
         )
         found = await api.apply(ONE, wanted(theirs="2"), "moorage", force="true")
         assert found["metadata"]["annotations"] == {"theirs": "2"}
@@ -171,8 +184,41 @@ def test_apply() -> None:
         assert managers["moorage"]["fieldsV1"] == {
             "f:metadata": {"f:annotations": {"f:theirs": {}}}
         }
-        assert "f:metadata" not in managers["user"]["fieldsV1"]
+        left = managers["user"]["fieldsV1"]["f:metadata"]
+        assert left == {"f:annotations": {}}, "who has added the map has it, not its members"
         assert (await refused(api.apply(ONE, wanted(theirs="3"), "other")))[0] == 409
+
+    play(scene)
+
+
+def test_schemas() -> None:
+    """Unknown fields are dropped, defaults are added, and what is wrong is refused; what was stored
+    already is not looked at again.
+    """
+
+    async def scene(double: KubernetesDouble, api: Kubernetes) -> None:
+        spec = {"online": True, "unknown": 1}
+        found = await api.create(ALL, {**host("a"), "spec": spec})
+        assert found["spec"] == {"online": True, "automatedCleaningMode": "metadata"}
+        code, reason, message = await refused(api.merge(ONE, {"spec": {"bootMode": "BIOS"}}))
+        assert (code, reason) == (422, "Invalid")
+        assert message == (
+            'BareMetalHost.metal3.io "a" is invalid: spec.bootMode: Unsupported value: "BIOS": '
+            'supported values: "UEFI", "UEFISecureBoot", "legacy"'
+        )
+        wrong = {"status": {"provisioning": {"state": "available"}, "poweredOn": "no"}}
+        code, _, message = await refused(api.merge(f"{ONE}/status", wrong))
+        assert code == 422
+        for field in ("errorMessage", "operationalStatus", "provisioning.ID"):
+            assert f"status.{field}: Required value" in message
+        assert "poweredOn in body must be of type boolean" in message
+        strict = {"fieldValidation": "Strict"}
+        assert (await refused(api.create(ALL, {**host("b"), "spec": spec}, **strict)))[0] == 400
+        key = ("metal3.io", "baremetalhosts", "metal3", "a")
+        odd = {**found, "spec": {**found["spec"], "bootMode": "odd"}}
+        double.storage.write(key, odd)
+        await api.merge(ONE, {"spec": {"online": False}})
+        assert (await refused(api.merge(ONE, {"spec": {"bootMode": "other"}})))[0] == 422
 
     play(scene)
 

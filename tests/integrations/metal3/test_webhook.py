@@ -23,7 +23,7 @@ from moorage.integrations.pem_files import PemError
 from moorage.integrations.sockets import bound
 from tests.support.admission_cases import CASES, GOVERNOR, Case
 from tests.support.certificates import Certificate, certificate
-from tests.support.kubernetes_client import Kubernetes, host, hosts_in
+from tests.support.kubernetes_client import Kubernetes, host, hosts_in, least_status
 from tests.support.kubernetes_double.patches import json_patched
 from tests.support.kubernetes_double.server import KubernetesDouble
 
@@ -94,8 +94,7 @@ def test_the_pause_is_stored_with_the_image(tmp_path: Path) -> None:
             other = await api.create(ALL, host("b", annotations={PAUSED: "metal3.io/capm3"}))
             assert other["metadata"]["annotations"] == {PAUSED: "metal3.io/capm3"}
             await api.merge(f"{ALL}/a", {"metadata": {"annotations": {PAUSED: None}}})
-            available = {"status": {"provisioning": {"state": "available"}}}
-            idle = await api.merge(f"{ALL}/a/status", available)
+            idle = await api.merge(f"{ALL}/a/status", {"status": least_status()})
             assert PAUSED not in idle["metadata"].get("annotations", {})
             image = {"spec": {"image": {"url": "http://images/a"}}}
             assert (await api.merge(f"{ALL}/a", image))["metadata"]["annotations"] == {PAUSED: OWN}

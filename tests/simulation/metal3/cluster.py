@@ -68,7 +68,7 @@ class Cluster:
     def forget(self) -> None:
         """Cut all watches and forget the history: each gets 410 if it has missed something."""
         self.cuts += 1
-        self.double.compact()
+        self.double.forget()
 
     async def answer(
         self, user: str, method: str, path: str, kind: str, body: bytes

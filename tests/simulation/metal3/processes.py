@@ -58,7 +58,7 @@ class SimulatedKubernetesApi(KubernetesApi):
         await passed(self._world.random.uniform(0.0005, 0.05))
         try:
             self._fail_if_away()
-            self._world.cluster.reads.check_version(request)
+            self._world.cluster.reads.check_watch(request)
         except Refused as refused:
             raise KubernetesError("refused", refused.code) from refused
         yield self._shown(request, silent)

@@ -10,6 +10,8 @@ from tests.support.bmo_double.results import COMPLETE, GONE, UPDATE, Result, fai
 
 STEADY = 60.0
 UNMANAGED = 600.0
+ADOPTION = "provisioned registration error"
+ARCHITECTURE = "x86_64"
 
 
 @dataclass
@@ -48,16 +50,26 @@ class Actions:
 
     async def register(self) -> Result | None:
         """Register the host; None: it is: `registerHost`."""
-        restart = self.failed_with("registration error")
+        restart, status = self.failed_with("registration error"), self.host["status"]
         progress = await self.provisioner.register(self.node, restart=restart)
         if progress.error:
             return self.fail("registration error", progress.error)
+        had = hosts.provisioning(self.host)
+        new = had.get("ID") != self.node
+        had["ID"] = self.node
         if progress.dirty:
-            return self.going_on(progress)
-        if self.failed_with("registration error"):
-            hosts.clear_error(self.host)
+            new = hosts.clear_error(self.host) or new
+            return going_on(progress.after, dirty=new)
+        if hosts.match_profile(self.host):
             return UPDATE
-        return None
+        first = "goodCredentials" not in status
+        if first:
+            bmc = self.host["spec"].get("bmc") or {}
+            named = {"name": bmc.get("credentialsName", "")}
+            status["goodCredentials"] = {"credentials": named, "credentialsVersion": "1"}
+            self.events.append(("BMCAccessValidated", "Verified access to BMC"))
+        is_new = (first or restart) and hosts.clear_error(self.host)
+        return UPDATE if is_new else None
 
     async def inspect(self) -> Result:
         """Inspect the host: `actionInspecting`."""
@@ -77,15 +89,14 @@ class Actions:
         if progress.dirty:
             return self.going_on(progress)
         hosts.clear_error(host)
-        host["status"]["hardware"] = {"cpu": {"count": 8}}
+        host["status"]["hardware"] = {"cpu": {"arch": ARCHITECTURE, "count": 8}}
         return COMPLETE
 
     async def prepare(self) -> Result:
         """Prepare the host: `actionPreparing`."""
         restart = self.failed_with("preparation error")
         new = restart or hosts.has_new_settings(self.host)
-        by_hand = restart or hosts.must_clean(self.host)
-        progress = await self.provisioner.prepare(self.node, unprepared=by_hand, restart=restart)
+        progress = await self.provisioner.prepare(self.node, unprepared=new, restart=restart)
         if progress.error:
             hosts.forget_settings(self.host)
             return self.fail("preparation error", progress.error)
@@ -125,6 +136,13 @@ class Actions:
 
     async def deprovision(self) -> Result:
         """Remove what was deployed: `actionDeprovisioning`."""
+        if any(hosts.deployed(self.host)):
+            again = self.failed_with(ADOPTION)
+            adopted = await self.provisioner.adopt(self.node, restart=again)
+            if adopted.error:
+                return self.fail(ADOPTION, adopted.error)
+            if adopted.dirty:
+                return self.going_on(adopted)
         restart = self.failed_with("provisioning error")
         progress = await self.provisioner.deprovision(self.node, restart=restart)
         if progress.error:
@@ -138,10 +156,10 @@ class Actions:
 
     async def manage_steady(self) -> Result:
         """Keep a host in use: `actionManageSteadyState`."""
-        restart = self.failed_with("provisioned registration error")
+        restart = self.failed_with(ADOPTION)
         progress = await self.provisioner.adopt(self.node, restart=restart)
         if progress.error:
-            return self.fail("provisioned registration error", progress.error)
+            return self.fail(ADOPTION, progress.error)
         if progress.dirty:
             return self.going_on(progress)
         return await self.service() or await self.manage_power()

@@ -13,7 +13,28 @@ SERVICE = "double/service"
 """The double's own: the firmware of a host in use is to be changed."""
 SERVICING = "servicing"
 BORN = ("", "unmanaged", "registering")
+HARD, SOFT = "hardwareRAIDVolumes", "softwareRAIDVolumes"
+PROFILE, HINTS = "unknown", {"deviceName": "/dev/sda"}
+"""The hardware profile of hosts that name none, and its root device hints."""
 FINALIZER = "baremetalhost.metal3.io"
+
+
+EMPTY_STATUS: Object = {
+    "errorCount": 0,
+    "errorMessage": "",
+    "operationalStatus": "",
+    "poweredOn": False,
+    "provisioningFailCount": 0,
+}
+EMPTY_PROVISIONING: Object = {"ID": "", "state": "", "image": {"url": ""}}
+"""The fields that the original always writes, and that the schema of hosts requires."""
+
+
+def whole_status(host: Object) -> Object:
+    """Return the status with all fields that the original writes."""
+    status = host.get("status", {})
+    provisioning = {**EMPTY_PROVISIONING, **status.get("provisioning", {})}
+    return {**EMPTY_STATUS, **status, "provisioning": provisioning}
 
 
 def annotations(host: Object) -> dict[str, str]:
@@ -50,12 +71,18 @@ def deployed(host: Object) -> tuple[str, str]:
     return str(url), str((found.get("customDeploy") or {}).get("method", ""))
 
 
+def has_bmc(host: Object) -> bool:
+    """Return whether the host can be managed: `HasBMCDetails`."""
+    bmc = host["spec"].get("bmc") or {}
+    return bool(bmc.get("address") or bmc.get("credentialsName"))
+
+
 def needs_provisioning(host: Object) -> bool:
     """Return whether there is something new to deploy: `NeedsProvisioning`."""
     url, custom = deployed(host)
     if not host["spec"].get("online"):
         return False
-    return bool((image(host) and not url) or (method(host) and not custom))
+    return bool((image(host) and not url) or (method(host) and custom != method(host)))
 
 
 def cancelled(host: Object) -> bool:
@@ -74,28 +101,50 @@ def _given(part: Object, name: str) -> Any:
 
 
 def has_new_settings(host: Object) -> bool:
-    """Return whether RAID or root device hints are to be applied: `saveHostProvisioningSettings`.
+    """Return whether a RAID is to be applied or removed: `saveHostProvisioningSettings`.
 
-    Without the hints of hardware profiles, and without removing a RAID that is not wanted any more.
+    Root device hints are none: each registration, which comes first, has taken them over already
+    (`matchProfile`).
     """
-    return any(
-        _given(host["spec"], name) is not None
-        and _given(host["spec"], name) != _given(provisioning(host), name)
-        for name in ("raid", "rootDeviceHints")
-    )
-
-
-def must_clean(host: Object) -> bool:
-    """Return whether a node is cleaned by hand for new settings: `buildManualCleaningSteps`."""
-    raid = _given(host["spec"], "raid")
-    return raid is not None and raid != _given(provisioning(host), "raid")
+    return _wanted_raid(host) != _volumes(provisioning(host).get("raid"))
 
 
 def keep_settings(host: Object) -> None:
     """Note which settings are applied: `saveHostProvisioningSettings`."""
-    for name in ("raid", "rootDeviceHints"):
-        if (found := _given(host["spec"], name)) is not None:
-            provisioning(host)[name] = found
+    if (found := _wanted_raid(host)) is not None:
+        provisioning(host)["raid"] = found
+
+
+def _volumes(raid: Object | None) -> Object | None:
+    """Return a RAID with both lists, as Go stores them: null is not an empty list."""
+    return None if raid is None else {name: raid.get(name) for name in (HARD, SOFT)}
+
+
+def _wanted_raid(host: Object) -> Object | None:
+    """Return what is applied. Without a wish, hardware RAID stays, and software RAID is removed."""
+    wanted, had = _volumes(host["spec"].get("raid")), provisioning(host).get("raid")
+    if wanted is None or wanted == _volumes({}):
+        return wanted if had is None else {HARD: had.get(HARD) or None, SOFT: []}
+    return wanted
+
+
+def match_profile(host: Object) -> bool:
+    """Take over the profile and the root device hints; return whether they are new."""
+    status, had = host["status"], provisioning(host)
+    before = (status.get("hardwareProfile"), had.get("rootDeviceHints"))
+    status["hardwareProfile"] = host["spec"].get("hardwareProfile") or PROFILE
+    volumes = (host["spec"].get("raid") or {}).get("softwareRAIDVolumes") or []
+    if any(one.get("rootVolume") for one in volumes):
+        had.pop("rootDeviceHints", None)
+    else:
+        had["rootDeviceHints"] = host["spec"].get("rootDeviceHints") or HINTS
+    return before != (status["hardwareProfile"], had.get("rootDeviceHints"))
+
+
+def has_new_hints(host: Object) -> bool:
+    """Return whether root device hints are wanted that are not taken over yet."""
+    hints = _given(host["spec"], "rootDeviceHints")
+    return hints is not None and hints != _given(provisioning(host), "rootDeviceHints")
 
 
 def forget_settings(host: Object) -> None:
@@ -103,7 +152,7 @@ def forget_settings(host: Object) -> None:
     found = provisioning(host)
     found.pop("rootDeviceHints", None)
     if raid := found.get("raid"):
-        found["raid"] = {**raid, "softwareRAIDVolumes": None}
+        found["raid"] = {**raid, SOFT: None}
 
 
 def inspection_disabled(host: Object) -> bool:
@@ -123,7 +172,7 @@ def something_to_start(host: Object) -> bool:
     if metadata.get("deletionTimestamp"):
         return False
     if found in BORN:
-        return bool((host["spec"].get("bmc") or {}).get("address"))
+        return has_bmc(host)
     if found != "available" or DETACHED in annotations(host):
         return False
     return inspection_wanted(host) or has_new_settings(host) or needs_provisioning(host)

@@ -10,7 +10,7 @@ from random import Random
 
 import aiohttp
 
-from tests.support.bmo_double import hosts
+from tests.support.bmo_double import conditions, hosts
 from tests.support.bmo_double.actions import Actions
 from tests.support.bmo_double.hosts import Object
 from tests.support.bmo_double.informer import Informer
@@ -120,8 +120,9 @@ class Operator:
             self.paused[key] += 1
             return Result(again=False)
         self.looks[key] += 1
-        if (result := await self._status_restored(host)) is not None:
-            return result
+        for known in (self._status_restored, self._architecture_known):
+            if (result := await known(host)) is not None:
+                return result
         metadata = host["metadata"]
         finalizers = metadata.setdefault("finalizers", [])
         if not metadata.get("deletionTimestamp") and hosts.FINALIZER not in finalizers:
@@ -132,12 +133,27 @@ class Operator:
         result = await StateMachine(actions).reconcile()
         if actions.changed_metadata:
             await self._save(host)
-        elif result.dirty:
-            host["status"]["lastUpdated"] = f"{self.now():%Y-%m-%dT%H:%M:%SZ}"
+        elif conditions.update(host, self._text_of_now()) or result.dirty:
+            host["status"]["lastUpdated"] = self._text_of_now()
             await self._save(host, "/status")
         for reason, message in actions.events:
             await self._post(host, reason, message)
         return result
+
+    def _text_of_now(self) -> str:
+        return f"{self.now():%Y-%m-%dT%H:%M:%SZ}"
+
+    async def _architecture_known(self, host: Object) -> Result | None:
+        """Note in the specification what an inspection has found; None: go on: `reconcileHostData`.
+
+        So the operator itself raises the generation of each new host once.
+        """
+        found = host.get("status", {}).get("hardware", {}).get("cpu", {}).get("arch")
+        if not found or host["spec"].get("architecture"):
+            return None
+        host["spec"]["architecture"] = found
+        await self._save(host)
+        return Result()
 
     async def _status_restored(self, host: Object) -> Result | None:
         """Take the status from its annotation, if there is none; None: go on: `reconcileHostData`.
@@ -149,7 +165,7 @@ class Operator:
             return None
         if not host.get("status", {}).get("lastUpdated"):
             with contextlib.suppress(ValueError):
-                host["status"] = {"lastUpdated": f"{self.now():%Y-%m-%dT%H:%M:%SZ}"}
+                host["status"] = {"lastUpdated": self._text_of_now()}
                 host["status"] |= json.loads(said)
                 await self._save(host, "/status")
                 return Result()
@@ -162,6 +178,8 @@ class Operator:
         await self._throttle.take()
         metadata = host["metadata"]
         path = f"{hosts_in(metadata['namespace'])}/{metadata['name']}{part}"
+        if part == "/status":
+            host["status"] = hosts.whole_status(host)
         await self._api.update(path, host)
 
     async def _post(self, host: Object, reason: str, message: str) -> None:

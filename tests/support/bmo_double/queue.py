@@ -1,4 +1,8 @@
-"""The work queue of client-go: each key once, never by two workers at a time, with back-off."""
+"""The work queue of controller-runtime: each key once, never by two workers, with back-off.
+
+A key that waits for its time is in the queue once, with the earliest time that was asked for
+(`pkg/controller/priorityqueue`).
+"""
 
 import asyncio
 from collections import Counter, deque
@@ -19,11 +23,13 @@ class WorkQueue:
         self._waiting: deque[str] = deque()
         self._dirty: set[str] = set()
         self._working: set[str] = set()
+        self._ripe: dict[str, float] = {}
         self._failures: Counter[str] = Counter()
         self._filled = asyncio.Event()
 
     def add(self, key: str) -> None:
         """Queue a key; if a worker has it, it is queued again when that is done."""
+        self._ripe.pop(key, None)
         if key in self._dirty:
             return
         self._dirty.add(key)
@@ -35,9 +41,17 @@ class WorkQueue:
         self._filled.set()
 
     def add_after(self, key: str, seconds: float) -> None:
-        """Queue a key in this many seconds."""
+        """Queue a key in this many seconds, unless it is queued already, or sooner."""
         self._agenda.catch_up()
-        self._agenda.at(seconds, lambda: self.add(key))
+        at = self._agenda.now + seconds
+        if key in self._dirty or self._ripe.get(key, at + 1) <= at:
+            return
+        self._ripe[key] = at
+        self._agenda.at(seconds, lambda: self._ripen(key, at))
+
+    def _ripen(self, key: str, at: float) -> None:
+        if self._ripe.get(key) == at:
+            self.add(key)
 
     def add_limited(self, key: str) -> None:
         """Queue a key with back-off: each time later, and not too many of all."""

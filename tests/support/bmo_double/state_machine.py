@@ -85,10 +85,18 @@ class StateMachine:
     def _initiate_delete(self) -> bool:
         if not self._host["metadata"].get("deletionTimestamp"):
             return False
+        detached = self._status.get("operationalStatus") == hosts.OPERATIONAL_DETACHED
         if self.next != "deleting" and hosts.DETACHED in hosts.annotations(self._host):
             self.next = "deleting"
             return True
+        if self.next != "deleting" and detached:
+            return False  # it is registered again first: `delayDeleteForDetachedHost`
+        given_up = self._status.get("errorType") == "registration error"
         match self.next:
+            case "deprovisioning" | "powering off before delete" if given_up and (
+                self._status.get("errorCount", 0) > PATIENCE
+            ):
+                self.next = "deleting"
             case "" | "unmanaged" | "registering":
                 self.next = "deleting"
             case "provisioning" | "provisioned":
@@ -107,21 +115,20 @@ class StateMachine:
         return result
 
     async def _none(self) -> Result:
-        managed = bool((self._host["spec"].get("bmc") or {}).get("address"))
+        managed = hosts.has_bmc(self._host)
         self.next = "registering" if managed else "unmanaged"
         if not managed:
             self._status["operationalStatus"] = "discovered"
         return COMPLETE
 
     async def _unmanaged(self) -> Result:
-        if (self._host["spec"].get("bmc") or {}).get("address"):
+        if hosts.has_bmc(self._host):
             self.next = "registering"
             return COMPLETE
         return going_on(UNMANAGED)
 
     async def _registering(self) -> Result:
         disabled = hosts.inspection_disabled(self._host)
-        hosts.clear_error(self._host)
         return self._go("preparing" if disabled else "inspecting", COMPLETE)
 
     async def _inspecting(self) -> Result:

@@ -1,7 +1,7 @@
 """`python -m tests.support.kubernetes_double`: a double of an API server until it is terminated.
 
 The first line of its output is its address. Another process controls it below `/_double/`:
-POST fault, compact, drop-watches with JSON.
+POST fault, forget, drop-watches with JSON.
 """
 
 import argparse

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.support.kubernetes_double import status
-from tests.support.kubernetes_double.requests import Received
+from tests.support.kubernetes_double.requests import Received, Target
 
 Document = dict[str, Any]
 
@@ -19,19 +19,25 @@ class Grant:
 
     def allows(self, request: Received) -> bool:
         """Return whether the rule allows a request."""
-        target, rule = request.target, self.rule
+        target, rule = request.asked, self.rule
         names = rule.get("resourceNames")
         resource = f"{target.kind.plural}/{target.part}" if target.part else target.kind.plural
         stars = {"*", f"*/{target.part}"} if target.part else {"*"}
         # A list or a watch of one name, by its field, is allowed by a rule about that name.
         name = target.name or _named_by_field(request)
         return (
-            self.namespace in (None, target.namespace)
-            and not {request.verb, "*"}.isdisjoint(rule.get("verbs", ()))
+            self.namespace in (None, _space(target))
+            and not {request.asked_verb, "*"}.isdisjoint(rule.get("verbs", ()))
             and not {target.kind.group, "*"}.isdisjoint(rule.get("apiGroups", ()))
             and not {resource, *stars}.isdisjoint(rule.get("resources", ()))
-            and (not names or (name in names and request.verb != "create"))
+            and (not names or (name in names and request.asked_verb != "create"))
         )
+
+
+def _space(target: Target) -> str:
+    """Return the namespace of a request; that of a namespace is itself."""
+    is_one = (target.kind.group, target.kind.plural) == ("", "namespaces")
+    return target.name if is_one else target.namespace
 
 
 def _named_by_field(request: Received) -> str:
@@ -70,21 +76,36 @@ class Access:
             raise status.Refused(401, "Unauthorized")
         return found
 
+    def acting(self, request: Received) -> Account:
+        """Return as whom a request is sent: who may do everything may act for others."""
+        own, name = self.account(request), request.headers.get("impersonate-user")
+        if name is None or own.grants is not None:
+            return own
+        known = (one for one in self.accounts.values() if one.user == name)
+        return next(known, Account(name, ()))
+
     def check(self, account: Account, request: Received) -> None:
-        """Refuse what no rule allows. Raises Refused."""
-        if account.grants is None or any(grant.allows(request) for grant in account.grants):
+        """Refuse what no rule allows, whether it is there or not. Raises Refused, NotServed."""
+        if account.grants is None:
             return
-        target = request.target
+        try:
+            target = request.asked
+        except status.NotServed:
+            what = f'{request.method.lower()} path "{request.path}"'
+            raise status.Refused(403, f'forbidden: User "{account.user}" cannot {what}') from None
+        if any(grant.allows(request) for grant in account.grants):
+            return
         resource = f"{target.kind.plural}/{target.part}" if target.part else target.kind.plural
-        name = f' "{target.name}"' if target.name else ""
-        place = f'in the namespace "{target.namespace}"' if target.namespace else ""
+        named = target.name or _named_by_field(request)
+        name = f' "{named}"' if named else ""
+        place = f'in the namespace "{space}"' if (space := _space(target)) else ""
         text = (
             f"{status.qualified(target.kind.group, target.kind.plural)}{name} is forbidden: User "
-            f'"{account.user}" cannot {request.verb} resource "{resource}" in API group '
+            f'"{account.user}" cannot {request.asked_verb} resource "{resource}" in API group '
             f'"{target.kind.group}" {place or "at the cluster scope"}'
         )
         self.denied.append(text)
-        details = {"group": target.kind.group, "kind": target.kind.plural, "name": target.name}
+        details = {"group": target.kind.group, "kind": target.kind.plural, "name": named}
         raise status.Refused(403, text, **details)
 
 

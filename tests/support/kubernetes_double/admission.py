@@ -32,6 +32,8 @@ class Asked:
     old: Object | None
     dry_run: bool
     manager: str = ""
+    """The field manager that the request names; empty: it names none."""
+    validation: str = ""
 
 
 Engine = Callable[[Object, Asked, Object], Object]
@@ -93,9 +95,8 @@ class Admission:
         if not allowed:
             why = response.get("status") or {}
             text = f'admission webhook "{webhook["name"]}" denied the request: '
-            code = why.get("code", 403)
-            reason = why.get("reason", "Forbidden" if code == 403 else None)
-            raise status.Refused(code, text + why.get("message", "without a reason"), reason)
+            text += why.get("message", "without a reason")
+            raise status.Refused(why.get("code", 403), text, why.get("reason", ""))
         if "patch" not in response:
             return wanted
         if response.get("patchType") != "JSONPatch":
@@ -158,19 +159,32 @@ def rule_fits(rule: Object, asked: Asked) -> bool:
 def review_of(asked: Asked, wanted: Object) -> Object:
     """Return the AdmissionReview of a write."""
     kind, target = asked.target.kind, asked.target
-    request = {
+    named = {"group": kind.group, "version": kind.version, "kind": kind.kind}
+    resource = {"group": kind.group, "version": kind.version, "resource": kind.plural}
+    options = {
+        "fieldManager": asked.manager,
+        "fieldValidation": asked.validation,
+        "dryRun": ["All"] if asked.dry_run else [],
+    }
+    request: Object = {
         "uid": str(uuid4()),
-        "kind": {"group": kind.group, "version": kind.version, "kind": kind.kind},
-        "resource": {"group": kind.group, "version": kind.version, "resource": kind.plural},
-        "name": target.name,
+        "kind": named,
+        "resource": resource,
+        "requestKind": named,
+        "requestResource": resource,
+        **({"name": target.name} if target.name else {}),
         "namespace": target.namespace,
         "operation": asked.operation,
         "userInfo": {"username": asked.user},
         "object": wanted,
         "oldObject": asked.old,
         "dryRun": asked.dry_run,
-        "options": {"fieldManager": asked.manager},
+        "options": {
+            "kind": f"{asked.operation.title()}Options",
+            "apiVersion": "meta.k8s.io/v1",
+            **{name: one for name, one in options.items() if one},
+        },
     }
     if target.part:
-        request["subResource"] = target.part
+        request |= {"subResource": target.part, "requestSubResource": target.part}
     return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}

@@ -76,7 +76,7 @@ def _resources(group: str, version: str) -> Document | None:
 def _entries(kind: Kind) -> Iterator[Document]:
     shared = {"namespaced": kind.namespaced, "kind": kind.kind}
     names = {"name": kind.plural, "singularName": kind.singular, "shortNames": [*kind.short]}
-    yield {**names, **shared, "verbs": [*VERBS]}
+    yield {**names, **shared, "verbs": [*VERBS], "storageVersionHash": "double"}
     if kind.status:
         verbs = ["get", "patch", "update"]
         yield {"name": f"{kind.plural}/status", "singularName": "", **shared, "verbs": verbs}

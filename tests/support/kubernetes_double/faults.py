@@ -15,7 +15,8 @@ class Fault:
 
     None means any. `carry_out`: the write is done before the answer goes wrong. `answer`: a status
     code, `drop` (the connection is closed without an answer), or None: the request only waits.
-    `retry_after` is a number of seconds for the client. `wait` delays the request.
+    `says` is the message of a status code. `retry_after` is a number of seconds for the client.
+    `wait` delays the request.
     """
 
     verb: str | None = None
@@ -24,6 +25,7 @@ class Fault:
     times: int = 1
     carry_out: bool = False
     answer: int | Literal["drop"] | None = None
+    says: str = "the double was asked to fail"
     retry_after: int | None = None
     wait: float = 0.0
 

@@ -1,8 +1,10 @@
 """Which resources there are, and what is special about each."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
+
+from tests.support.kubernetes_double.host_schema import COLUMNS, HOST, Schema
 
 VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 
@@ -11,8 +13,8 @@ VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update
 class Kind:
     """A resource. `generation`: changes outside of metadata and status are counted.
 
-    `status`: it has the subresource. `conditional`: an update must name the version that it
-    replaces, as for all custom resources.
+    `status`: it has the subresource. `custom`: it is a custom resource, with a `schema` (empty:
+    everything is allowed) and the columns of tables of it.
     """
 
     group: str
@@ -24,7 +26,9 @@ class Kind:
     namespaced: bool = True
     status: bool = False
     generation: bool = False
-    conditional: bool = False
+    custom: bool = False
+    schema: Schema = field(default_factory=dict, compare=False)
+    columns: tuple[tuple[str, str, str, int], ...] = field(default=(), compare=False)
 
     @property
     def api_version(self) -> str:
@@ -48,9 +52,16 @@ HOSTS = Kind(
     *(METAL3, "v1alpha1", "baremetalhosts", "BareMetalHost", "baremetalhost", ("bmh", "bmhost")),
     status=True,
     generation=True,
-    conditional=True,
+    custom=True,
+    schema=HOST,
+    columns=COLUMNS,
 )
-CLUSTERS = Kind("cluster.x-k8s.io", "v1beta2", "clusters", "Cluster", "cluster", ("cl",))
+CLUSTERS = Kind(
+    *("cluster.x-k8s.io", "v1beta2", "clusters", "Cluster", "cluster", ("cl",)),
+    status=True,
+    generation=True,
+    custom=True,
+)
 EVENTS = Kind("events.k8s.io", "v1", "events", "Event", "event", ("ev",))
 CRDS = _global(
     *("apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition"),
@@ -63,9 +74,12 @@ BINDINGS = _global(
     ADMISSION, "v1", "mutatingadmissionpolicybindings", "MutatingAdmissionPolicyBinding"
 )
 
+NAMESPACES = _core("namespaces", "Namespace", "ns", namespaced=False, status=True)
+CORE_EVENTS = _core("events", "Event", "ev")
+
 KINDS = (
-    _core("namespaces", "Namespace", "ns", namespaced=False, status=True),
-    _core("events", "Event", "ev"),
+    NAMESPACES,
+    CORE_EVENTS,
     _core("secrets", "Secret"),
     _core("configmaps", "ConfigMap", "cm"),
     _core("serviceaccounts", "ServiceAccount", "sa"),
@@ -101,14 +115,18 @@ def groups() -> Iterator[tuple[str, list[str]]]:
 
 def definition(kind: Kind) -> dict[str, Any]:
     """Return the CustomResourceDefinition of a custom resource."""
+    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    columns = [
+        {"name": name, "type": type_, "jsonPath": place, "priority": priority}
+        for name, type_, place, priority in kind.columns
+    ]
     version = {
         "name": kind.version,
         "served": True,
         "storage": True,
-        "schema": {
-            "openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-        },
+        "schema": {"openAPIV3Schema": kind.schema or anything},
         "subresources": {"status": {}},
+        "additionalPrinterColumns": columns,
     }
     names = {
         "plural": kind.plural,

@@ -10,6 +10,7 @@ STRATEGIC = "application/strategic-merge-patch+json"
 JSON = "application/json-patch+json"
 APPLY = "application/apply-patch+yaml"
 
+UNDECODED = "error decoding patch: json: cannot unmarshal"
 REJECTED = "the server rejected our request due to an error in our request"
 
 
@@ -34,13 +35,13 @@ def merged(target: Any, patch: Any) -> Any:
 def json_patched(target: Any, operations: Any) -> Any:
     """Return a value after a JSON patch. Raises Refused, also if a `test` fails."""
     if not isinstance(operations, list):
-        raise bad_request("json: cannot unmarshal object into Go value of type jsonpatch.Patch")
+        raise bad_request(f"{UNDECODED} object into Go value of type []handlers.jsonPatchOp")
     found = copy.deepcopy(target)
     for operation in operations:
         try:
             found = _step(found, operation)
         except (KeyError, IndexError, ValueError, TypeError):
-            raise Refused(422, REJECTED) from None
+            raise Refused(422, REJECTED, kind="") from None
     return found
 
 
@@ -52,8 +53,10 @@ def _step(document: Any, operation: dict[str, Any]) -> Any:
         case "remove":
             return _removed(document, way)
         case "replace":
-            _read(document, way)
-            return _added(_removed(document, way), way, operation["value"])
+            # A member of an object that is missing is added, as by the library of the server.
+            if not isinstance(_read(document, way[:-1]), dict):
+                document = _removed(document, way)
+            return _added(document, way, operation["value"])
         case "test":
             wanted = operation.get("value")
             # A member that is missing equals null, as in the library that the server uses.
@@ -76,10 +79,8 @@ def _parts(pointer: str) -> list[str]:
 
 
 def _or_none(document: Any, way: list[str]) -> Any:
-    try:
-        return _read(document, way)
-    except (KeyError, IndexError):
-        return None
+    parent = _read(document, way[:-1])
+    return parent.get(way[-1]) if isinstance(parent, dict) else _read(document, way)
 
 
 def _read(document: Any, way: list[str]) -> Any:

@@ -13,7 +13,20 @@ from tests.support.kubernetes_double.storage import Change, Object, Storage
 
 LONGEST_WATCH = 1800.0
 BOOKMARK_SECONDS = 60.0
+BOOKMARK_BEFORE = 2.0
+"""This many seconds before its end a watch gets a last bookmark."""
+LARGE_SECONDS = 3.0
+"""How long a list waits for a version that has not been reached."""
+IDENTITY = ("apiVersion", "kind")
 INITIAL_END = "k8s.io/initial-events-end"
+MATCH = "resourceVersionMatch"
+TOO_OLD = (
+    "The provided continue parameter is too old to display a consistent list result. You can start "
+    "a new list without the continue parameter, or use the continue token in this response to "
+    "retrieve the remainder of the results. Continuing with the provided token results in an "
+    "inconsistent list - objects that were created, modified, or deleted between the time the "
+    "first chunk was returned and now may show up in the list."
+)
 
 
 class Reads:
@@ -44,17 +57,23 @@ class Reads:
         namespace = request.target.namespace or None
         yield from filter(chosen, self._storage.of(request.target.kind, namespace))
 
+    async def listed(self, request: Received) -> Object:
+        """Return a list; if it needs a version that is not there, wait. Raises Refused."""
+        wanted = 0 if request.query.get("continue") else _version(request)
+        ends = asyncio.get_running_loop().time() + LARGE_SECONDS
+        while wanted > self._storage.version and asyncio.get_running_loop().time() < ends:
+            await self._storage.changed(max(0.001, ends - asyncio.get_running_loop().time()))
+        return self.page(request)
+
     def page(self, request: Received) -> Object:
         """Return a list, or a page of it. Raises Refused."""
         limit, kind = request.number("limit") or 0, request.target.kind
-        if request.query.get("continue"):
-            version, items = self._continued(request.query["continue"])
-        else:
-            self.check_version(request)
-            version, items = self._storage.version, [*self.selected(request)]
+        version, every = self._state(request)
+        items, left = _taken(every, _chosen(request), limit)
         metadata: dict[str, Any] = {"resourceVersion": str(version)}
-        if limit and len(items) > limit:
-            items, left = items[:limit], items[limit:]
+        if kind.custom:
+            metadata["continue"] = ""
+        if left:
             token = base64.urlsafe_b64encode(
                 json.dumps({"v": version, "left": len(left), "n": len(self._pages)}).encode()
             ).decode()
@@ -62,6 +81,9 @@ class Reads:
             metadata["continue"] = token
             if not request.query.get("labelSelector") and not request.query.get("fieldSelector"):
                 metadata["remainingItemCount"] = len(left)
+        if not kind.custom:
+            # The kind of a list says that of its items.
+            items = [{name: one[name] for name in one if name not in IDENTITY} for one in items]
         return {
             "apiVersion": kind.api_version,
             "kind": f"{kind.kind}List",
@@ -69,33 +91,73 @@ class Reads:
             "items": items,
         }
 
-    def _continued(self, token: str) -> tuple[int, list[Object]]:
+    def _state(self, request: Received) -> tuple[int, list[Object]]:
+        """Return the version of a list, and all objects of which it selects. Raises Refused."""
+        wanted, target = self.check_version(request), request.target
+        if request.query.get("continue"):
+            return self._continued(request)
+        if request.query.get(MATCH) == "Exact":
+            return wanted, [*self._at(target, wanted)]
+        return self._storage.version, self._storage.of(target.kind, target.namespace or None)
+
+    def _continued(self, request: Received) -> tuple[int, list[Object]]:
+        token = request.query["continue"]
+        if request.query.get("resourceVersion"):
+            text = "specifying resource version is not allowed when using continue"
+            raise status.bad_request(text)
         try:
             version = json.loads(base64.urlsafe_b64decode(token))["v"]
             items = self._pages[token]
         except (ValueError, KeyError):
-            raise status.bad_request("continue key is not valid") from None
+            why = "continue key is not valid: illegal base64 data at input byte 0"
+            raise status.bad_request(f"invalid continue token: {why}") from None
         if version < self._storage.compacted:
-            text = "The provided continue parameter is too old to display a consistent list result."
-            raise status.Refused(410, text)
+            raise status.Refused(410, TOO_OLD)
         return version, items
 
+    def _at(self, target: Target, version: int) -> Iterator[Object]:
+        """Yield the objects of an earlier state. Raises Refused."""
+        if version < self._storage.compacted:
+            raise status.Refused(410, "The resourceVersion for the provided list is too old.")
+        for key, found in self._storage.at(version).items():
+            is_its = key[:2] == (target.kind.group, target.kind.plural)
+            if is_its and target.namespace in ("", key[2]):
+                yield found
+
     def check_version(self, request: Received) -> int:
-        """Return the version that a request names, at most the newest. Raises Refused."""
-        wanted = request.number("resourceVersion") or 0
-        if request.query.get("resourceVersionMatch") == "Exact":
-            raise status.bad_request("the double has no lists of exact versions")
-        if wanted > self._storage.version:
-            text = f"Too large resource version: {wanted}, current: {self._storage.version}"
-            causes = [
-                {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
-            ]
-            raise status.Refused(504, text, causes=causes, retryAfterSeconds=1)
+        """Return the version that a list names, at most the newest; 0: none. Raises Refused."""
+        wanted, match = _version(request), request.query.get(MATCH)
+        following = request.query.get("continue")
+        if match and not request.query.get("resourceVersion"):
+            text = "Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided"
+            raise status.wrong_option("ListOptions", MATCH, text)
+        if "sendInitialEvents" in request.query:
+            text = "Forbidden: sendInitialEvents is forbidden for list"
+            raise status.wrong_option("ListOptions", "sendInitialEvents", text)
+        if wanted > self._storage.version and not following:
+            raise status.too_large(wanted, self._storage.version)
         return wanted
 
+    def check_watch(self, request: Received) -> int:
+        """Return the version after which a watch begins; 0: any. Raises Refused."""
+        match, initial = request.query.get(MATCH), "sendInitialEvents" in request.query
+        text = ""
+        if initial and match != "NotOlderThan":
+            text = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
+        elif match and not initial:
+            text = (
+                "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
+            )
+        if text:
+            raise status.wrong_option("ListOptions", MATCH, f"Forbidden: {text}")
+        return _version(request)
+
     async def watch(self, request: Received) -> AsyncIterator[Object]:
-        """Yield the events of a watch until its time is over. Raises Refused before the first."""
-        wanted = self.check_version(request)
+        """Yield the events of a watch until its time is over. Raises Refused before the first.
+
+        One from a version that has not been reached is silent until then.
+        """
+        wanted = self.check_watch(request)
         initial = wanted == 0 or request.flag("sendInitialEvents")
         seen = self._storage.version if initial else wanted
         try:
@@ -106,7 +168,7 @@ class Reads:
         if initial:
             for found in [*self.selected(request)]:
                 yield {"type": "ADDED", "object": found}
-            if request.flag("sendInitialEvents"):
+            if request.flag("allowWatchBookmarks"):
                 yield self._bookmark(request.target, seen, **{INITIAL_END: "true"})
         async for event in self._following(request, seen):
             yield event
@@ -115,7 +177,7 @@ class Reads:
         now = asyncio.get_running_loop().time
         seconds = request.number("timeoutSeconds")
         ends = now() + (seconds or LONGEST_WATCH)
-        bookmark = now() + self.bookmark_seconds
+        bookmark, began = self._next_bookmark(now(), ends), seen
         chosen, target = _chosen(request), request.target
         muted = self._muted
         while now() < ends:
@@ -126,17 +188,21 @@ class Reads:
                 if event := _event(change, target, chosen):
                     yield event
             if now() >= bookmark:
-                bookmark = now() + self.bookmark_seconds
-                if request.flag("allowWatchBookmarks"):
+                bookmark = self._next_bookmark(now(), ends)
+                if request.flag("allowWatchBookmarks") and seen > began:
                     yield self._bookmark(target, seen)
-            if self._storage.version == seen:
+            if self._storage.version <= seen:
                 # Not less: a loop whose time is virtual would stand still.
                 await self._storage.changed(max(0.001, min(ends, bookmark) - now()))
-        if request.flag("allowWatchBookmarks"):
-            yield self._bookmark(target, seen)
+
+    def _next_bookmark(self, now: float, ends: float) -> float:
+        last = ends - BOOKMARK_BEFORE
+        return min(last, now + self.bookmark_seconds) if last > now else ends + 1
 
     def _bookmark(self, target: Target, version: int, **annotations: str) -> Object:
-        metadata: Object = {"resourceVersion": str(version), "creationTimestamp": None}
+        metadata: Object = {"resourceVersion": str(version)}
+        if not target.kind.custom:
+            metadata["creationTimestamp"] = None
         if annotations:
             metadata["annotations"] = annotations
         kind = target.kind
@@ -144,11 +210,32 @@ class Reads:
         return {"type": "BOOKMARK", "object": found}
 
 
+def _version(request: Received) -> int:
+    """Return the version that a request names; 0: none. Raises Refused."""
+    text = request.query.get("resourceVersion", "")
+    if not text or text.isdigit():
+        return int(text or 0)
+    why = f'Invalid value: "{text}": strconv.ParseUint: parsing "{text}": invalid syntax'
+    cause = status.Cause("FieldValueInvalid", why, "resourceVersion")
+    if request.verb == "watch":
+        raise status.Refused(500, cause.shown, "")
+    raise status.bad_request(f"invalid resource version: {cause.shown}")
+
+
+def _taken(every: list[Object], chosen: Selects, limit: int) -> tuple[list[Object], list[Object]]:
+    """Return the objects of a page, and all after it; it may be that none of those is selected."""
+    items: list[Object] = []
+    for place, one in enumerate(every):
+        if chosen(one):
+            items.append(one)
+        if limit and len(items) >= limit:
+            return items, every[place + 1 :]
+    return items, []
+
+
 def _chosen(request: Received) -> Selects:
     labels = request.query.get("labelSelector", "")
     fields = request.query.get("fieldSelector", "")
-    if request.target.name and request.verb == "watch":
-        fields = f"metadata.name={request.target.name}"
     return selects(labels, fields)
 
 

@@ -1,7 +1,7 @@
 """Reads requests: which resource, which object, which verb."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -10,7 +10,15 @@ import yaml
 
 from tests.support.kubernetes_double import kinds
 from tests.support.kubernetes_double.kinds import Kind
-from tests.support.kubernetes_double.status import bad_request, no_such_path
+from tests.support.kubernetes_double.status import (
+    NotServed,
+    bad_request,
+    not_found,
+    not_supported,
+    unknown_path,
+)
+
+VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch"}
 
 
 @dataclass(frozen=True)
@@ -30,13 +38,14 @@ class Target:
 
 @dataclass(frozen=True)
 class Received:
-    """A request as it arrived; `user` is who sent it."""
+    """A request as it arrived; `user` is who sent it, `warnings` go with the answer."""
 
     method: str
     raw_path: str
     headers: dict[str, str]
     body: bytes
     user: str = ""
+    warnings: list[str] = field(default_factory=list)
 
     @cached_property
     def path(self) -> str:
@@ -56,7 +65,7 @@ class Received:
         """Return a parameter; None: it is missing. Raises Refused."""
         text = self.query.get(name, "")
         if text and not text.isdigit():
-            raise bad_request(f"invalid {name}: {text}")
+            raise bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax')
         return int(text) if text else None
 
     @property
@@ -81,41 +90,58 @@ class Received:
         return self.query.get("fieldManager") or agent
 
     @cached_property
-    def target(self) -> Target:
-        """What it is about. Raises Refused if there is no such resource."""
+    def asked(self) -> Target:
+        """What the path names, whether there is such a resource or not. Raises NotServed."""
         match self.path.split("/")[1:]:
             case ["api", version, *rest]:
                 group = ""
             case ["apis", group, version, *rest]:
                 pass
             case _:
-                raise no_such_path()
+                raise NotServed
         namespace = ""
         if rest[:1] == ["namespaces"] and len(rest) > 2 and rest[2] not in ("status", "finalize"):
             namespace, rest = rest[1], rest[2:]
-        kind = kinds.find(group, version, rest[0]) if rest else None
-        if kind is None or len(rest) > 3 or (namespace and not kind.namespaced):
-            raise no_such_path()
+        if not rest or len(rest) > 3:
+            raise NotServed
+        unknown = Kind(group, version, rest[0], rest[0], rest[0])
         name, part = (*rest[1:], "", "")[:2]
-        if kind.namespaced and name and not namespace:
-            raise no_such_path()
+        return Target(kinds.find(group, version, rest[0]) or unknown, namespace, name, part)
+
+    @cached_property
+    def target(self) -> Target:
+        """What it is about. Raises NotServed and Refused if there is no such resource."""
+        found = self.asked
+        kind, name, part = found.kind, found.name, found.part
+        own = any(one.group == kind.group and not one.custom for one in kinds.KINDS)
+        unknown = unknown_path() if own else NotServed()
+        if kind not in kinds.KINDS or (found.namespace and not kind.namespaced):
+            raise unknown
+        if kind.namespaced and not found.namespace and (name or self.method != "GET"):
+            raise unknown
         if part and not (part == "status" and kind.status):
-            raise no_such_path()
-        return Target(kind, namespace, name, part)
+            raise not_found(kind.group, kind.plural, name) if kind.custom else unknown
+        return found
+
+    @cached_property
+    def asked_verb(self) -> str:
+        """The verb, as access rules name it, whether the resource has it or not."""
+        named = bool(self.asked.name)
+        match self.method:
+            case "GET":
+                return "get" if named else "watch" if self.flag("watch") else "list"
+            case "DELETE":
+                return "delete" if named else "deletecollection"
+        return VERBS[self.method]
 
     @cached_property
     def verb(self) -> str:
-        """The verb, as access rules name it. Raises Refused."""
-        named = bool(self.target.name)
-        match self.method:
-            case "GET":
-                return "watch" if self.flag("watch") else "get" if named else "list"
-            case "POST" if not named:
-                return "create"
-            case "PUT" if named:
-                return "update"
-            case "PATCH" if named:
-                return "patch"
-            case "DELETE":
-                return "delete" if named else "deletecollection"
-        raise no_such_path()
+        """The verb. Raises Refused and NotServed if the resource does not have it."""
+        kind, named, verb = self.target.kind, bool(self.target.name), self.asked_verb
+        if self.target.part and verb in ("create", "delete"):
+            raise not_supported(kind.group, kind.plural, verb) if kind.custom else NotServed
+        if not named and verb in ("update", "patch"):
+            raise bad_request("name must be provided") if kind.custom else NotServed
+        if named and verb == "create" and not kind.custom:
+            raise not_supported(kind.group, kind.plural, verb)
+        return verb

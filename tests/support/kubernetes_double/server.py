@@ -9,9 +9,10 @@ from uuid import uuid4
 
 from aiohttp import web
 
-from tests.support.kubernetes_double import discovery, status
+from tests.support.kubernetes_double import discovery, status, tables
 from tests.support.kubernetes_double.access import Access, Account
 from tests.support.kubernetes_double.admission import Admission, Engine
+from tests.support.kubernetes_double.decoding import completed
 from tests.support.kubernetes_double.faults import DROP, Fault, Faults
 from tests.support.kubernetes_double.kinds import CRDS, HOSTS, KINDS, Kind, definition
 from tests.support.kubernetes_double.reads import Reads
@@ -70,13 +71,16 @@ class KubernetesDouble:
         stated = (document["apiVersion"], document["kind"])
         kind = kind or next(one for one in KINDS if (one.api_version, one.kind) == stated)
         metadata = {"uid": str(uuid4()), **document["metadata"]}
+        document = {**document, "metadata": metadata}
+        completed(kind, document)
         space = metadata.get("namespace", "default") if kind.namespaced else ""
         target = Target(kind, space, metadata["name"], "")
         held = self.storage.get(target.key)
-        return held or self.storage.write(target.key, {**document, "metadata": metadata})
+        return held or self.storage.write(target.key, document)
 
     async def start(self) -> None:
-        """Listen; `url` is its address from then on."""
+        """Listen; `url` is its address from then on. What was before is not in its history."""
+        self.storage.forget()
         application = web.Application(client_max_size=LARGEST_BODY)
         application.router.add_route("*", "/{path:.*}", self._handle)
         self._runner = web.AppRunner(
@@ -106,9 +110,9 @@ class KubernetesDouble:
         for http in [*self._watches.values()]:
             _cut(http)
 
-    def compact(self) -> None:
-        """Forget the history of all objects."""
-        self.storage.compact()
+    def forget(self) -> None:
+        """Forget the history of all objects, as after a start."""
+        self.storage.forget()
 
     async def received(self, verb: str, plural: str, number: int = 1) -> None:
         """Return when this many requests have arrived, answered or not."""
@@ -126,14 +130,16 @@ class KubernetesDouble:
         try:
             if request.path.startswith(CONTROL):
                 return self._control(request)
-            account = self.access.account(request)
+            account = self.access.acting(request)
             request = replace(request, user=account.user)
             if found := self._document(request):
                 return found
             self.access.check(account, request)
             return await self._answer(http, request)
         except status.Refused as refused:
-            return web.json_response(refused.body, status=refused.code)
+            return _refusal(refused)
+        except status.NotServed as unknown:
+            return web.Response(text=unknown.text, status=404)
 
     def _document(self, request: Received) -> web.Response | None:
         if request.method != "GET":
@@ -171,34 +177,33 @@ class KubernetesDouble:
         if fault.answer == DROP:
             _cut(http)
             return web.Response(status=500)
-        refused = status.Refused(fault.answer, "the double was asked to fail")
-        headers = {} if fault.retry_after is None else {"Retry-After": str(fault.retry_after)}
-        return web.json_response(refused.body, status=fault.answer, headers=headers)
+        after = {"retryAfterSeconds": fault.retry_after}
+        return _refusal(status.Refused(fault.answer, fault.says, **after))
 
     async def _carry_out(self, http: web.Request, request: Received) -> web.StreamResponse:
         match request.verb:
             case "watch":
                 return await self._watch(http, request)
             case "get":
-                return web.json_response(self.reads.get(request))
+                return _answer(request, self.reads.get(request))
             case "list":
-                return web.json_response(self.reads.page(request))
+                return _answer(request, await self.reads.listed(request))
         async with self._writing:
             return await self._write(request)
 
     async def _write(self, request: Received) -> web.Response:
         match request.verb:
             case "create":
-                return web.json_response(await self.writes.create(request), status=CREATED)
+                return _answer(request, await self.writes.create(request), CREATED)
             case "update":
-                return web.json_response(await self.writes.update(request))
+                return _answer(request, await self.writes.update(request))
             case "patch":
                 there = self.storage.get(request.target.key) is not None
                 found = await self.writes.patch(request)
-                return web.json_response(found, status=200 if there else CREATED)
+                return _answer(request, found, 200 if there else CREATED)
             case "delete":
-                return web.json_response(self.writes.delete(request))
-        return web.json_response(self._delete_all(request))
+                return _answer(request, self.writes.delete(request))
+        return _answer(request, self._delete_all(request))
 
     def _delete_all(self, request: Received) -> Object:
         kind = request.target.kind
@@ -213,12 +218,16 @@ class KubernetesDouble:
         events = self.reads.watch(request)
         response = web.StreamResponse(headers={"Content-Type": "application/json"})
         response.enable_chunked_encoding()
-        self.reads.check_version(request)
+        self.reads.check_watch(request)
+        as_table, headers = tables.wants_table(request), True
         await response.prepare(http)
         self._watches[id(http)] = http
         try:
             async for event in events:
-                await response.write(json.dumps(event).encode() + b"\n")
+                shown = event["object"]
+                if as_table and event["type"] != "ERROR":
+                    shown, headers = tables.table(request, shown, headers=headers), False
+                await response.write(json.dumps({**event, "object": shown}).encode() + b"\n")
             await response.write_eof()
         except ConnectionError:
             pass  # the client is gone, or the test has cut the connection
@@ -232,13 +241,29 @@ class KubernetesDouble:
         match request.path.removeprefix(CONTROL):
             case "fault":
                 self.faults.pending.append(Fault(**wanted))
-            case "compact":
-                self.compact()
+            case "forget":
+                self.forget()
             case "drop-watches":
                 self.drop_watches()
             case _:
-                raise status.no_such_path()
+                raise status.NotServed
         return web.json_response({})
+
+
+def _answer(request: Received, found: Object, code: int = 200) -> web.Response:
+    """Return what was found or stored, as a table if that is wanted, with the warnings."""
+    if found["kind"] != "Status" and tables.wants_table(request):
+        found = tables.table(request, found)
+    answer = web.json_response(found, status=code)
+    for text in dict.fromkeys(request.warnings):
+        answer.headers.add("Warning", f"299 - {json.dumps(text)}")
+    return answer
+
+
+def _refusal(refused: status.Refused) -> web.Response:
+    seconds = refused.body.get("details", {}).get("retryAfterSeconds")
+    headers = {"Retry-After": str(seconds)} if seconds else {}
+    return web.json_response(refused.body, status=refused.code, headers=headers)
 
 
 def _cut(http: web.Request) -> None:

@@ -65,8 +65,12 @@ class Storage:
         self.wake()
         return stored
 
-    def compact(self) -> None:
-        """Forget the history: new watches of older versions, and pages of older lists, get 410."""
+    def forget(self) -> None:
+        """Forget the history: new watches of older versions, and pages of older lists, get 410.
+
+        A server forgets it when it starts, or after many writes. The compaction of etcd alone does
+        not do that: the server has its own copy.
+        """
         self.compacted = self.version
 
     def check_known(self, version: int) -> None:
@@ -78,6 +82,22 @@ class Storage:
         """Return the changes after a version, also forgotten ones: running watches go on."""
         at = bisect_right(self.history, version, key=lambda change: change.version)
         return self.history[at:]
+
+    def at(self, version: int) -> dict[Key, Object]:
+        """Return all objects as of an earlier version."""
+        found = dict(self._objects)
+        for change in reversed(self.after(version)):
+            if change.before is None:
+                found.pop(change.key, None)
+            else:
+                found[change.key] = change.before
+        return dict(sorted(found.items()))
+
+    def restore(self, version: int) -> None:
+        """Go back to an earlier version, as a restored backup does."""
+        self._objects = self.at(version)
+        self.history = [change for change in self.history if change.version <= version]
+        self.version = self.compacted = version
 
     def wake(self) -> None:
         """Let everyone look who waits for a change."""

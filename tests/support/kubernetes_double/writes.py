@@ -1,17 +1,29 @@
-"""Creates, changes and removes objects, with the rules of their metadata."""
+"""Creates, changes and removes objects, with the rules of their metadata.
+
+The order is that of the server: the body is read, admission may change the object, then the version
+is compared, then the schema is held against it, then it is stored.
+"""
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
-from tests.support.kubernetes_double import applying, patches, status
+from tests.support.kubernetes_double import applying, decoding, patches, status
 from tests.support.kubernetes_double.admission import Admission, Asked
+from tests.support.kubernetes_double.kinds import CRDS
 from tests.support.kubernetes_double.requests import Received, Target
+from tests.support.kubernetes_double.status import Cause
 from tests.support.kubernetes_double.storage import Object, Storage
 
-KEPT = ("uid", "creationTimestamp", "name", "namespace", "generation", "deletionTimestamp")
+KEPT = ("creationTimestamp", "namespace", "generation")
 """Members of metadata that no update changes."""
+LEAVING = ("deletionTimestamp", "deletionGracePeriodSeconds")
+"""Those that no update removes; none may add them."""
+VERSION = "ResourceVersion"
+SYSTEM = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "selfLink")
+"""Members of metadata that a create does not set."""
 
 
 def _random_uid() -> str:
@@ -28,149 +40,165 @@ class Writes:
 
     async def create(self, request: Received) -> Object:
         """Create the object of a request. Raises Refused."""
-        target = request.target
-        wanted = self._document(request)
-        metadata = wanted["metadata"]
-        if not metadata.get("name"):
-            if not metadata.get("generateName"):
-                why = "Required value: name or generateName is required"
-                raise status.invalid(target.kind.group, target.kind.kind, "", "metadata.name", why)
-            metadata["name"] = metadata["generateName"] + uuid4().hex[:5]
-        named = Target(target.kind, target.namespace, metadata["name"], "")
-        return await self._create(request, named, wanted)
+        is_dry, wanted = decoding.is_dry_run(request), decoding.decoded(request)
+        target = replace(request.target, name=wanted["metadata"].get("name", ""))
+        return await self._create(request, target, wanted, is_dry=is_dry)
 
-    async def _create(self, request: Received, target: Target, wanted: Object) -> Object:
-        kind = target.kind
-        if self._storage.get(target.key) is not None:
-            raise status.exists(kind.group, kind.plural, target.name)
-        if kind.namespaced and self._storage.get(("", "namespaces", "", target.namespace)) is None:
-            raise status.not_found("", "namespaces", target.namespace)
-        if wanted["metadata"].get("resourceVersion"):
-            raise status.bad_request("resourceVersion should not be set on objects to be created")
-        if kind.status and kind.plural != "customresourcedefinitions":
-            wanted.pop("status", None)
-        is_dry = "dryRun" in request.query
-        asked = Asked("CREATE", target, request.user, None, is_dry, request.manager)
-        wanted = await self._admission.admit(asked, wanted)
-        if self._storage.get(target.key) is not None:
-            raise status.exists(kind.group, kind.plural, target.name)
-        metadata = wanted["metadata"]
-        for name in ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"):
+    async def _create(
+        self, request: Received, target: Target, wanted: Object, *, is_dry: bool
+    ) -> Object:
+        kind, metadata = target.kind, wanted["metadata"]
+        for name in SYSTEM:
             metadata.pop(name, None)
+        if request.content_type != patches.APPLY:
+            fields = applying.after_update(None, wanted, kind, request.manager, "")
+            metadata["managedFields"] = fields
+        fields = metadata["managedFields"]
+        self._check_namespace(target)
+        asked = _asked("CREATE", request, target, None, is_dry=is_dry)
+        wanted = await self._admission.admit(asked, wanted)
+        metadata = wanted["metadata"] = {**wanted["metadata"], "managedFields": fields}
+        if kind.status and kind is not CRDS:
+            wanted.pop("status", None)
+        if metadata.get("generateName") and not metadata.get("name"):
+            metadata["name"] = metadata["generateName"] + uuid4().hex[:5]
+        if metadata.get("name"):
+            decoding.completed(kind, wanted)
+        target = replace(target, name=metadata.get("name", ""))
         metadata |= {"uid": self._uid(), "creationTimestamp": applying.now()}
-        if kind.namespaced:
-            metadata["namespace"] = target.namespace
         if kind.generation:
             metadata["generation"] = 1
-        if "managedFields" not in metadata:
-            metadata["managedFields"] = applying.after_update(None, wanted, request.manager, "")
-        if "dryRun" in request.query:
-            return wanted
-        return self._storage.write(target.key, wanted)
+        self._check_schema(request, target, wanted, None)
+        if not metadata.get("name"):
+            text = "Required value: name or generateName is required"
+            cause = Cause("FieldValueRequired", text, "metadata.name")
+            raise status.invalid(kind.group, kind.kind, "", [cause])
+        if metadata.get("resourceVersion"):
+            text = "resourceVersion should not be set on objects to be created"
+            raise status.Refused(500, text, "")
+        if self._storage.get(target.key) is not None:
+            raise status.exists(kind.group, kind.plural, target.name)
+        return wanted if is_dry else self._storage.write(target.key, wanted)
+
+    def _check_namespace(self, target: Target) -> None:
+        if not target.kind.namespaced:
+            return
+        if self._storage.get(("", "namespaces", "", target.namespace)) is None:
+            raise status.not_found("", "namespaces", target.namespace)
 
     async def update(self, request: Received) -> Object:
         """Replace an object. Raises Refused."""
-        old, wanted = self._old(request), self._document(request)
-        kind = request.target.kind
-        if kind.conditional and not wanted["metadata"].get("resourceVersion"):
-            why = "Invalid value: 0: must be specified for an update"
-            field = "metadata.resourceVersion"
-            raise status.invalid(kind.group, kind.plural, request.target.name, field, why)
-        return await self._replace(request, old, wanted)
+        is_dry, wanted = decoding.is_dry_run(request), decoding.decoded(request)
+        old = self._old(request)
+        self._check_uid(request.target, old, wanted["metadata"].get("uid"))
+        return await self._replace(request, old, wanted, is_dry=is_dry)
 
     async def patch(self, request: Received) -> Object:
         """Patch an object; a patch that is applied may create it. Raises Refused."""
+        custom = request.target.kind.custom
+        known = [patches.JSON, patches.MERGE, *([] if custom else [patches.STRATEGIC])]
+        known += [patches.APPLY]
+        if request.content_type not in known:
+            text = "the body of the request was in an unknown format - accepted media types "
+            raise status.Refused(415, f"{text}include: {', '.join(known)}")
+        is_dry = decoding.is_dry_run(request)
         if request.content_type == patches.APPLY:
-            return await self._apply(request)
-        change = {
-            patches.MERGE: patches.merged,
-            patches.STRATEGIC: patches.merged,
-            patches.JSON: patches.json_patched,
-        }.get(request.content_type)
-        custom = request.target.kind.conditional and request.content_type == patches.STRATEGIC
-        if change is None or custom:
-            known = ", ".join((patches.JSON, patches.MERGE, patches.APPLY))
-            text = (
-                f"the body of the request was in an unknown format - accepted media types: {known}"
-            )
-            raise status.Refused(415, text)
+            return await self._apply(request, is_dry=is_dry)
+        if "force" in request.query:
+            text = "Forbidden: may not be specified for non-apply patch"
+            raise status.wrong_option("PatchOptions", "force", text)
         old = self._old(request)
         if request.document is None:
             raise status.bad_request("the patch is empty")
-        return await self._replace(request, old, change(old, request.document), patch=True)
+        if request.content_type != patches.JSON and not isinstance(request.document, dict):
+            what = "array into Go value of type map[string]interface {}"
+            raise status.bad_request(f"{patches.UNDECODED} {what}")
+        change = patches.json_patched if request.content_type == patches.JSON else patches.merged
+        new = json.loads(json.dumps(change(old, request.document)))
+        decoding.coerced(request, new)
+        decoding.check_place(request, new)
+        return await self._replace(request, old, new, is_dry=is_dry)
 
-    async def _apply(self, request: Received) -> Object:
-        target, wanted, force = request.target, self._document(request), request.flag("force")
+    async def _apply(self, request: Received, *, is_dry: bool) -> Object:
+        target, force = request.target, request.flag("force")
+        wanted = decoding.applied(request)
         manager = request.query.get("fieldManager", "")
         old = self._storage.get(target.key)
+        if old is None and target.part:
+            raise status.not_found(target.kind.group, target.kind.plural, target.name)
+        empty = {"apiVersion": wanted["apiVersion"], "kind": wanted["kind"]}
+        live = old or {**empty, "metadata": {"name": target.name}}
+        new = applying.applied(live, wanted, target.kind, manager, force=force, part=target.part)
+        decoding.coerced(request, new)
+        decoding.check_place(request, new)
         if old is None:
-            empty = {"apiVersion": wanted["apiVersion"], "kind": wanted["kind"], "metadata": {}}
-            empty["metadata"] = {"name": target.name}
-            new = applying.applied(empty, wanted, manager, force=force)
-            return await self._create(request, target, new)
-        new = applying.applied(old, wanted, manager, force=force, part=target.part)
-        return await self._replace(request, old, new, managed=True)
+            return await self._create(request, target, new, is_dry=is_dry)
+        return await self._replace(request, old, new, is_dry=is_dry, managed=True)
 
     async def _replace(
-        self,
-        request: Received,
-        old: Object,
-        new: Object,
-        *,
-        patch: bool = False,
-        managed: bool = False,
+        self, request: Received, old: Object, new: Object, *, is_dry: bool, managed: bool = False
     ) -> Object:
         target = request.target
-        self._check_identity(target, old, new, patch=patch)
-        is_dry = "dryRun" in request.query
-        asked = Asked("UPDATE", target, request.user, old, is_dry, request.manager)
-        new = await self._admission.admit(asked, _with_fixed(target, old, new))
-        new = _with_fixed(target, old, new)
-        # Admission takes time: somebody may have been faster. The request is carried out again, as
-        # the server does, unless it names a version.
-        if self._storage.get(target.key) is not old:
-            if "resourceVersion" not in _named(request):
-                again = self.patch if request.method == "PATCH" else self.update
-                return await again(request)
-            raise status.conflict(target.kind.group, target.kind.plural, target.name)
-        if _unmanaged(new) == _unmanaged(old) and not managed:
-            return old
+        kind = target.kind
         if not managed:
-            fields = applying.after_update(old, new, request.manager, target.part)
-            new["metadata"]["managedFields"] = fields
-        if target.kind.generation and _counted(new) != _counted(old):
+            fields = applying.after_update(old, new, kind, request.manager, target.part)
+            new = {**new, "metadata": {**new["metadata"], "managedFields": fields}}
+        fields = new["metadata"]["managedFields"]
+        asked = _asked("UPDATE", request, target, old, is_dry=is_dry)
+        new = await self._admission.admit(asked, new)
+        # Admission takes time: somebody may have been faster. The request is carried out again, as
+        # the server does; one that names a version is then refused.
+        if self._storage.get(target.key) is not old:
+            again = self.patch if request.method == "PATCH" else self.update
+            return await again(request)
+        self._check_version(target, old, new["metadata"].get("resourceVersion"))
+        new["metadata"]["managedFields"] = fields
+        new = _with_fixed(target, old, new)
+        if kind.generation and _counted(new) != _counted(old):
             new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
-        if managed and _bare(new) == _bare(old):
-            return old
-        if "dryRun" in request.query:
-            return new
-        return self._store(target, new)
-
-    def _store(self, target: Target, new: Object) -> Object:
-        """Store an object; the last finalizer of one that is being deleted removes it."""
+        self._check_schema(request, target, new, old)
         metadata = new["metadata"]
         if metadata.get("deletionTimestamp") and not metadata.get("finalizers"):
-            self._storage.write(target.key, new)
-            self._storage.write(target.key, None)
+            if not is_dry:
+                self._storage.write(target.key, None)
             return new
-        return self._storage.write(target.key, new)
+        if _bare(new) == _bare(old):
+            return old
+        return new if is_dry else self._storage.write(target.key, new)
+
+    def _check_schema(
+        self, request: Received, target: Target, new: Object, old: Object | None
+    ) -> None:
+        kind = target.kind
+        if causes := decoding.problems(kind, new, old, target.part):
+            group = new["apiVersion"].rpartition("/")[0]
+            raise status.invalid(group, new["kind"], target.name, causes)
+        if kind.custom and not target.part:
+            request.warnings.extend(decoding.finalizer_warnings(new, old))
+
+    def _check_version(self, target: Target, old: Object, wanted: str | None) -> None:
+        kind = target.kind
+        if kind.custom and not wanted:
+            text = "Invalid value: 0: must be specified for an update"
+            cause = Cause("FieldValueInvalid", text, "metadata.resourceVersion")
+            raise status.invalid(kind.group, kind.plural, target.name, [cause])
+        if wanted and wanted != old["metadata"]["resourceVersion"]:
+            raise status.conflict(kind.group, kind.plural, target.name)
+
+    def _check_uid(self, target: Target, old: Object, wanted: str | None) -> None:
+        if wanted and wanted != old["metadata"]["uid"]:
+            raise _precondition(target, wanted, old["metadata"]["uid"])
 
     def delete(self, request: Received) -> Object:
         """Delete an object, or mark it while it has finalizers. Raises Refused."""
-        target, old = request.target, self._old(request)
+        is_dry, target, old = decoding.is_dry_run(request), request.target, self._old(request)
         options = request.document or {}
-        metadata = old["metadata"]
         for name, wanted in (options.get("preconditions") or {}).items():
-            if wanted != metadata.get(name):
-                shown = "UID" if name == "uid" else "ResourceVersion"
-                why = f"Precondition failed: {shown} in precondition: {wanted}, {shown} in object "
-                why += f"meta: {metadata.get(name)}"
-                raise status.conflict(target.kind.group, target.kind.plural, target.name, why)
-        if "dryRun" in request.query or options.get("dryRun"):
-            return old
-        return self.remove(target, old)
+            if wanted != old["metadata"].get(name):
+                raise _other(target, name, wanted, old["metadata"].get(name))
+        return self.remove(target, old, is_dry=is_dry or bool(options.get("dryRun")))
 
-    def remove(self, target: Target, old: Object) -> Object:
+    def remove(self, target: Target, old: Object, *, is_dry: bool = False) -> Object:
         """Delete an object without further checks."""
         metadata = old["metadata"]
         if metadata.get("finalizers"):
@@ -179,8 +207,10 @@ class Writes:
             marked = {"deletionTimestamp": applying.now(), "deletionGracePeriodSeconds": 0}
             if target.kind.generation:
                 marked["generation"] = metadata.get("generation", 0) + 1
-            return self._storage.write(target.key, {**old, "metadata": {**metadata, **marked}})
-        self._storage.write(target.key, None)
+            new = {**old, "metadata": {**metadata, **marked}}
+            return new if is_dry else self._storage.write(target.key, new)
+        if not is_dry:
+            self._storage.write(target.key, None)
         details = {"name": target.name, "kind": target.kind.plural, "uid": metadata["uid"]}
         if target.kind.group:
             details["group"] = target.kind.group
@@ -194,80 +224,68 @@ class Writes:
             raise status.not_found(target.kind.group, target.kind.plural, target.name)
         return old
 
-    def _document(self, request: Received) -> Object:
-        """Return the object in the body, as one of the resource of the path. Raises Refused."""
-        kind, found = request.target.kind, request.document
-        if not isinstance(found, dict):
-            raise status.bad_request("the body is not an object")
-        found = json.loads(json.dumps(found, default=str))
-        stated = (found.get("apiVersion", kind.api_version), found.get("kind", kind.kind))
-        if stated != (kind.api_version, kind.kind):
-            text = f"{stated[1]} in version {stated[0]!r} cannot be handled as a {kind.kind}"
-            raise status.bad_request(text)
-        metadata = found.get("metadata") or {}
-        named = metadata.get("namespace") or request.target.namespace
-        if kind.namespaced and named != request.target.namespace:
-            text = "the namespace of the provided object does not match the namespace sent on the "
-            raise status.bad_request(text + "request")
-        if request.target.name and metadata.get("name", request.target.name) != request.target.name:
-            text = (
-                f"the name of the object ({metadata['name']}) does not match the name on the URL "
-            )
-            raise status.bad_request(f"{text}({request.target.name})")
-        found["metadata"] = dict(metadata)
-        if request.method == "PUT" or request.content_type == patches.APPLY:
-            found["metadata"]["name"] = request.target.name
-        return {"apiVersion": kind.api_version, "kind": kind.kind, **found}
 
-    def _check_identity(self, target: Target, old: Object, new: Object, *, patch: bool) -> None:
-        group, plural, name = target.kind.group, target.kind.plural, target.name
-        held, sent = old["metadata"], new["metadata"]
-        if sent.get("resourceVersion") not in (None, "", held["resourceVersion"]):
-            raise status.conflict(group, plural, name)
-        if sent.get("uid") not in (None, "", held["uid"]):
-            why = f"Precondition failed: UID in precondition: {sent['uid']}, UID in object meta: "
-            raise status.conflict(group, plural, name, why + held["uid"])
-        if patch and sent.get("name") != held["name"]:
-            raise status.invalid(group, plural, name, "metadata.name", "field is immutable")
+def _asked(
+    operation: str, request: Received, target: Target, old: Object | None, *, is_dry: bool
+) -> Asked:
+    """Return what admission is asked about."""
+    named = (request.query.get(name, "") for name in ("fieldManager", "fieldValidation"))
+    return Asked(operation, target, request.user, old, is_dry, *named)
 
 
-def _named(request: Received) -> dict[str, Any]:
-    """Return the metadata that a patch names."""
-    document = request.document
-    return (document.get("metadata") or {}) if isinstance(document, dict) else {}
+def _other(target: Target, name: str, wanted: str, held: str | None) -> status.Refused:
+    """Return the refusal to delete another object, or another version of it."""
+    what, why = ("UID", "deleted and then recreated") if name == "uid" else (VERSION, "modified")
+    text = (
+        f"the {what} in the precondition ({wanted}) does not match the {what} in record ({held}). "
+        f"The object might have been {why}"
+    )
+    return status.conflict(target.kind.group, target.kind.kind, target.name, text)
+
+
+def _precondition(target: Target, wanted: str, held: str) -> status.Refused:
+    """Return the refusal to replace another object."""
+    kind = target.kind
+    path = "/".join(filter(None, (kind.group, kind.plural, target.namespace, target.name)))
+    why = (
+        f"StorageError: invalid object, Code: 4, Key: /registry/{path}, ResourceVersion: 0, "
+        f"AdditionalErrorMsg: Precondition failed: UID in precondition: {wanted}, UID in object "
+        f"meta: {held}"
+    )
+    return status.conflict(kind.group, kind.plural, target.name, why)
 
 
 def _with_fixed(target: Target, old: Object, new: Object) -> Object:
     """Return what an update may change: either the status or everything else."""
+    held = old["metadata"]
     if target.part == "status":
-        found = {**old, "status": new.get("status", {})}
+        found = {name: one for name, one in old.items() if name != "status"}
+        if "status" in new:
+            found["status"] = new["status"]
         managed = new["metadata"].get("managedFields")
-        return {**found, "metadata": {**old["metadata"], "managedFields": managed}}
+        return {**found, "metadata": {**held, "managedFields": managed}}
     found = dict(new)
-    if target.kind.status and target.kind.conditional:
+    if target.kind.status and target.kind.custom:
         found.pop("status", None)
         if "status" in old:
             found["status"] = old["status"]
-    held = old["metadata"]
-    kept = {name: held[name] for name in (*KEPT, "resourceVersion") if name in held}
-    metadata = {name: value for name, value in new["metadata"].items() if name not in KEPT}
-    found["metadata"] = {**metadata, **kept}
+    metadata = {name: one for name, one in new["metadata"].items() if one not in ({}, [], None)}
+    kept = {name: held[name] for name in (*KEPT, *LEAVING, "resourceVersion") if name in held}
+    metadata = {name: one for name, one in metadata.items() if name not in KEPT}
+    found["metadata"] = {"uid": held["uid"], **metadata, **kept}
     return found
 
 
 def _bare(found: Object) -> Object:
-    """Return an object without the times in `managedFields`."""
-    entries = found["metadata"].get("managedFields") or []
-    timeless = [{name: entry[name] for name in entry if name != "time"} for entry in entries]
-    return {**found, "metadata": {**found["metadata"], "managedFields": timeless}}
-
-
-def _unmanaged(found: Object) -> Object:
-    members = {name: one for name, one in found["metadata"].items() if name != "managedFields"}
-    return {
-        **found,
-        "metadata": {name: one for name, one in members.items() if one not in ({}, [])},
+    """Return an object without the times in `managedFields` and members that are empty."""
+    members: dict[str, Any] = {
+        name: one for name, one in found["metadata"].items() if one not in ({}, [])
     }
+    members["managedFields"] = [
+        {name: entry[name] for name in entry if name != "time"}
+        for entry in found["metadata"].get("managedFields") or []
+    ]
+    return {**found, "metadata": members}
 
 
 def _counted(found: Object) -> Object:

@@ -1,6 +1,7 @@
 """`moorage db`: database maintenance."""
 
 import os
+from datetime import UTC, datetime
 
 import click
 
@@ -52,18 +53,53 @@ def check(as_json: bool) -> None:
         click.get_current_context().exit(FAILED)
 
 
-@group.command(epilog=example("moorage db backup /backup/moorage-monday.sqlite"))
+@group.command(
+    epilog=example(
+        "moorage db backup /backup/moorage-monday.sqlite",
+        "moorage db backup --folder /backup --keep 14",
+    )
+)
 @administering
-@click.argument("target", type=click.Path(), metavar="FILE")
+@click.argument("target", type=click.Path(), metavar="FILE", required=False)
+@click.option("--folder", type=click.Path(), help="Write a file named after the time into it.")
+@click.option(
+    "--keep",
+    type=click.IntRange(1, 10_000),
+    metavar="NUMBER",
+    help="With --folder: then delete all but this many of the newest files so named.",
+)
 @json_option
-def backup(target: str, as_json: bool) -> None:
+def backup(target: str | None, folder: str | None, keep: int | None, as_json: bool) -> None:
     """Write a complete copy of the database to the new FILE, also while a server is running.
 
     With the --url of another database's server, FILE is a name, and that server writes the copy
     into its backup_directory.
     """
-    path = administration().backup(target)
-    say_or_json(as_json, {"path": path}, f"wrote {path}")
+    if (target is None) == (folder is None):
+        raise Failure(USAGE, "give either FILE or --folder")
+    if folder is None:
+        if keep is not None:
+            raise Failure(USAGE, "--keep needs --folder")
+        path = administration().backup(str(target))
+        say_or_json(as_json, {"path": path}, f"wrote {path}")
+        return
+    from moorage.cli.support.backup_folder import backup_name, thinned
+
+    if not os.path.isdir(folder):
+        raise Failure(USAGE, f"--folder: {folder} is no folder")
+    name = backup_name(datetime.now(UTC))  # noqa: TID251 - the machine's own clock is meant
+    path = administration().backup(os.path.join(folder, name))
+    if not as_json:
+        say(f"wrote {path}")
+    try:
+        deleted = [] if keep is None else thinned(folder, keep, name)
+    except OSError as error:
+        raise Failure(FAILED, f"cannot delete {error.filename}: {error.strerror}") from None
+    if as_json:
+        show_json({"path": path, "deleted": deleted})
+        return
+    for gone in deleted:
+        say(f"deleted {gone}")
 
 
 @group.command(epilog=example("moorage db restore /backup/moorage-monday.sqlite"))

@@ -5,7 +5,8 @@ import logging
 import os
 import re
 import signal
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -170,6 +171,37 @@ def on_signals(numbers: tuple[signal.Signals, ...], react: Callable[[], None]) -
     loop = asyncio.get_running_loop()
     for number in numbers:
         loop.add_signal_handler(number, react)
+
+
+@asynccontextmanager
+async def supervised(
+    stop: asyncio.Event, trouble: Callable[[], str | None], doing: Callable[[], str]
+) -> AsyncIterator[None]:
+    """Notify systemd as long as this is entered; alive as long as the event loop turns.
+
+    Args:
+        stop: is set when it is time to stop.
+        trouble: returns why there is no picture of all hosts; None: the start is complete.
+        doing: returns what is done.
+    """
+    from moorage.systemd.heartbeat import heartbeat
+    from moorage.systemd.notifier import Notifier
+
+    notifier = Notifier(os.environ, lambda text: log.warning("%s", text))
+
+    async def ending() -> None:
+        await stop.wait()
+        notifier.stopping()
+
+    def status() -> str:
+        return "stopping" if notifier.stops else trouble() or doing()
+
+    waiting = asyncio.create_task(ending())
+    try:
+        async with heartbeat(notifier, status, is_ready=lambda: trouble() is None):
+            yield
+    finally:
+        waiting.cancel()
 
 
 def stop_event() -> asyncio.Event:

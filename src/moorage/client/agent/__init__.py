@@ -8,6 +8,6 @@ requests, `api_types.py` defines them. `identity.py` has the ids of the agent an
 `consumers.py` finds what runs. `wait.py` is `moorage agent wait`, for local starters. `options.py`
 is the table of both commands, `arguments.py` interprets what they share, `commands.py` calls them.
 
-Part of the single file: runs on Python 3.9; standard library only. May import: the transport, and
-`client/run`.
+Part of the single file: runs on Python 3.9; standard library only. May import: the transport,
+`client/run`, and `systemd` for its notifications.
 """

@@ -13,6 +13,7 @@ from moorage.client.run.clock import elapsed
 from moorage.client.run.process.signals import ENDING, SignalCollector
 from moorage.client.run.progress import Progress
 from moorage.client.transport import RefusedError, UnreachableError
+from moorage.systemd.notifier import Notifier
 
 STOP_SECONDS = 30.0
 """How long a step may still take after the order to stop: compacting memory can take this long."""
@@ -36,6 +37,7 @@ class Loop:
         send: Callable[[Request], Any],
         step: StepFunction,
         notices: Progress,
+        notifier: Notifier,
     ) -> None:
         """Prepare the loop.
 
@@ -44,11 +46,17 @@ class Loop:
             send: sends a request, and returns the decoded answer; called in a thread.
             step: called in a thread.
             notices: where to print.
+            notifier: to systemd. The agent works as long as this loop turns, and the server or a
+                timeout answers; a step may take as long as the kernel needs.
         """
         self._protocol = protocol
         self._send = send
         self._step = step
         self._notices = notices
+        self._notifier = notifier
+        self._said = "not registered yet"
+        self._looked = False
+        self._asked_at = 0.0
         self._goal: Goal | None = None
         self._begun: Goal | None = None
         self._step_at = 0.0
@@ -65,11 +73,13 @@ class Loop:
                 while True:
                     self._take(requests, steps)
                     self._print()
+                    self._notify(requests)
                     if self._protocol.ended is not None:
                         break
                     self._begin(requests, steps)
                     for number in signals.wait(self._sleep(requests, steps)):
                         if number in ENDING:
+                            self._notifier.stopping()
                             self._notices.say(f"stops: {signal.Signals(number).name}")
                             return 0 if number == signal.SIGTERM else 128 + number
             finally:
@@ -94,6 +104,7 @@ class Loop:
                 raise answer.error
 
     def _observe(self, step: Step) -> None:
+        self._looked = True
         self._protocol.observe(step.seen)
         # Orders that came during the step are not to wait as long as it says.
         self._step_at = elapsed() + step.wait if self._begun == self._goal else 0.0
@@ -120,7 +131,7 @@ class Loop:
             steps.start(lambda: self._step(wanted, elapsed()))
         request = protocol.next_request(now)
         if request is not None:
-            due = request
+            due, self._asked_at = request, now
             requests.start(lambda: self._send(due))
 
     def _sleep(self, requests: Background, steps: Background) -> float:
@@ -132,11 +143,23 @@ class Loop:
         due = self._protocol.due_in(now)
         if due is not None and not requests.busy:
             seconds = min(seconds, due)
+        if self._notifier.watchdog_seconds is not None:
+            seconds = min(seconds, self._notifier.watchdog_seconds / 2)
         return max(0.0, seconds)
 
     def _print(self) -> None:
         while self._protocol.notes:
-            self._notices.say(self._protocol.notes.pop(0))
+            self._said = self._protocol.notes.pop(0)
+            self._notices.say(self._said)
+
+    def _notify(self, requests: Background) -> None:
+        """Tell systemd: ready after the first look at the machine, whatever the server says."""
+        if self._looked and not self._notifier.is_ready:
+            self._notifier.ready()
+        self._notifier.status(f"{self._said}; {self._shown or 'prepares the machine'}")
+        longest = self._notifier.watchdog_seconds or float("inf")
+        if not requests.busy or elapsed() - self._asked_at < longest:
+            self._notifier.alive()
 
 
 def with_consumers(

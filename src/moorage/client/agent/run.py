@@ -25,6 +25,7 @@ from moorage.client.run.exit_codes import FAILED
 from moorage.client.run.locks import locked_file
 from moorage.client.run.parse import UsageError, labels_of
 from moorage.client.run.progress import Progress
+from moorage.systemd.notifier import Notifier
 
 LOCK_FILE = "/run/moorage-agent/lock"
 
@@ -73,7 +74,8 @@ def run_agent(words: Words, notices: Progress, files: KernelFiles | None = None)
         if words["libvirt_dir"]:
             step = with_consumers(step, lambda: running(words["libvirt_dir"], kernel))
         protocol = Protocol(machine, Backoff(*REGISTER_SECONDS))
-        return Loop(protocol, AgentServer(connect, agent).send, step, notices).run()
+        notifier = Notifier(os.environ, notices.say)
+        return Loop(protocol, AgentServer(connect, agent).send, step, notices, notifier).run()
 
 
 def _machine(boot_id: str, root: str | None, labels: tuple[tuple[str, str], ...]) -> Machine:

@@ -6,6 +6,7 @@ carried out nothing.
 
 import asyncio
 import json
+import re
 import ssl
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
@@ -21,6 +22,7 @@ from moorage.client.transport import shown_url
 from moorage.integrations.answers import ANSWER_BYTES_MAX, LongAnswerError, object_of, read_answer
 from moorage.integrations.connection_errors import reason_of, without
 from moorage.integrations.connections import CONNECT_SECONDS, Connections
+from moorage.integrations.kubernetes.denials import Denials
 from moorage.integrations.provisioning.start import HostSystemError
 
 Object = Mapping[str, Any]
@@ -55,6 +57,21 @@ MESSAGE_LENGTH_MAX = 300
 
 MERGE_PATCH = "application/merge-patch+json"
 
+OF_SERVER = (
+    None,
+    HTTPStatus.UNAUTHORIZED,
+    HTTPStatus.TOO_MANY_REQUESTS,
+    HTTPStatus.SERVICE_UNAVAILABLE,
+    HTTPStatus.GATEWAY_TIMEOUT,
+)
+"""Statuses that come from the state of the server, not from what was asked."""
+
+STORE_LOST = re.compile(r"\betcdserver: |\brpc error: code = ")
+"""An internal error (500) that comes from the server's own store."""
+
+NOT_READY = "not yet ready to handle request"
+"""Kubernetes' words in a refusal (403) of a server that has not read all of its policies yet."""
+
 
 class KubernetesError(HostSystemError):
     """The server refused a request, or did not answer; the message says what happened.
@@ -62,12 +79,27 @@ class KubernetesError(HostSystemError):
     Attributes:
         status: of the answer; None: there was none, and the request may have been carried out.
         reason: Kubernetes' word for a refusal, such as `Conflict` or `Expired`; empty: none.
+        may_pass: the server does not reach its store, has not read all policies, or denies a right
+            that it may not know yet, see `denials.py`.
     """
 
-    def __init__(self, message: str, status: int | None = None, reason: str = "") -> None:
+    def __init__(
+        self,
+        message: str,
+        status: int | None = None,
+        reason: str = "",
+        *,
+        may_pass: bool = False,
+    ) -> None:
         super().__init__(message)
         self.status = status
         self.reason = reason
+        self.may_pass = may_pass
+
+    @property
+    def is_of_server(self) -> bool:
+        """Whether it comes from the state of the server: the next request would get the same."""
+        return self.may_pass or self.status in OF_SERVER
 
 
 class LongPageError(KubernetesError):
@@ -119,6 +151,7 @@ class KubernetesApi(Connections):
         self.url = shown_url(self._server)
         """The address for people: without passwords."""
         self._name = name
+        self._denials = Denials()
 
     async def get(self, path: str) -> Object | None:
         """Return the newest version of an object; None: there is none."""
@@ -153,6 +186,14 @@ class KubernetesApi(Connections):
             first = first or version
         return Listed(objects, first)
 
+    async def newest_version(self, path: str) -> str:
+        """Return the version of the state of the cluster, by reading at most one object of a list.
+
+        Without a version in the request the server answers with its newest state.
+        """
+        page = await self._call("GET", f"{path}?{urlencode({'limit': '1'})}")
+        return _version_of(page)
+
     @asynccontextmanager
     async def watch(
         self, path: str, version: str, seconds: float, silent: float
@@ -183,9 +224,13 @@ class KubernetesApi(Connections):
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
             raise KubernetesError(f"no answer from {self.url}: {reason_of(error)}") from error
 
-    async def create(self, path: str, body: Object) -> Object:
-        """Create an object; `path` is that of the list."""
-        return await self._call("POST", f"{path}?{self._manager}", body)
+    async def create(self, path: str, body: Object, *, dry_run: bool = False) -> Object:
+        """Create an object, and return it; `path` is that of the list.
+
+        With `dry_run` nothing is stored: the answer has what would be.
+        """
+        query = f"{self._manager}&dryRun=All" if dry_run else self._manager
+        return await self._call("POST", f"{path}?{query}", body)
 
     async def merge(self, path: str, patch: Object) -> Object:
         """Change an object by a merge patch, and return it.
@@ -249,11 +294,10 @@ class KubernetesApi(Connections):
                     f" {LIST_MAX} objects"
                 )
             metadata = page.get("metadata")
-            before, following, version = following, "", ""
+            before, following = following, ""
             if isinstance(metadata, Mapping):
                 following = str(metadata.get("continue") or "")
-                version = str(metadata.get("resourceVersion") or "")
-            yield items, version
+            yield items, _version_of(page)
             if not following:
                 return
             empty += not items
@@ -313,10 +357,19 @@ class KubernetesApi(Connections):
         if content is not None:
             said, reason = str(content.get("message") or said), str(content.get("reason") or "")
         secrets = [value.rpartition(" ")[2] for value in self._connection.headers().values()]
+        may_pass = self._may_pass(status, said)
         said = printable(without(said, secrets))
         if len(said) > MESSAGE_LENGTH_MAX:
             said = f"{said[:MESSAGE_LENGTH_MAX]}..."
-        raise KubernetesError(f"{self.url} answered {status}: {said}", status, reason)
+        text = f"{self.url} answered {status}: {said}"
+        raise KubernetesError(text, status, reason, may_pass=may_pass)
+
+    def _may_pass(self, status: int, said: str) -> bool:
+        if status == HTTPStatus.INTERNAL_SERVER_ERROR:
+            return STORE_LOST.search(said) is not None
+        if status != HTTPStatus.FORBIDDEN:
+            return False
+        return NOT_READY in said or self._denials.may_pass(said)
 
 
 def is_object(one: Any) -> bool:
@@ -325,6 +378,12 @@ def is_object(one: Any) -> bool:
     if not isinstance(metadata, dict) or not isinstance(metadata.get("namespace", ""), str):
         return False
     return all(isinstance(metadata.get(name), str) for name in ("name", "uid", "resourceVersion"))
+
+
+def _version_of(page: Object) -> str:
+    """Return the version of a list; empty: it has none."""
+    metadata = page.get("metadata")
+    return str(metadata.get("resourceVersion") or "") if isinstance(metadata, Mapping) else ""
 
 
 def _seconds_of(header: str) -> float:

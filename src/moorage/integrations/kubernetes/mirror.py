@@ -1,7 +1,9 @@
 """A copy of a list that follows the cluster: all objects are listed, then watched, then listed.
 
 A watch begins at the version of the list before it, so it misses nothing. The next list corrects
-what a watch that has silently broken off did not report. Between two versions of a resource the
+what a watch that has silently broken off did not report. A watch from a version that the cluster
+has not reached is silent until then, so after each break the newest version is asked for: a cluster
+that was restored from a backup has an older one. Between two versions of a resource the
 greater number is the newer one, as Kubernetes' API conventions say.
 """
 
@@ -49,6 +51,10 @@ SLOW = "it takes too long"
 """Why the copy is stale, unless an error says it."""
 
 log = logging.getLogger("moorage.kubernetes")
+
+
+class EarlierError(KubernetesError):
+    """The cluster is in an earlier state than before: it was restored from a backup."""
 
 
 class StaleError(KubernetesError):
@@ -154,10 +160,7 @@ class Mirror:
             # It began after that version was seen, so the history of the cluster is another one.
             self._older += 1
             if self._older < OLDER_MAX:
-                raise KubernetesError(
-                    f"{self._api.url} is in an earlier state than before: {version} comes before"
-                    f" {self._version}"
-                )
+                raise self._earlier(version)
             log.warning("the state of %s was restored: it is read again", self._api.url)
         self._older = 0
         before, self._objects = self._objects, {_name(one): one for one in listed.objects}
@@ -168,17 +171,33 @@ class Mirror:
             self.changed.set()
         self.tried.set()
 
+    def _earlier(self, version: int) -> EarlierError:
+        return EarlierError(
+            f"{self._api.url} is in an earlier state than before: {version} comes before"
+            f" {self._version}"
+        )
+
+    async def _check_state(self) -> None:
+        """Raise EarlierError if the cluster has not reached the newest version that is known."""
+        version = self._number(await self._api.newest_version(self._path))
+        if version < (self._version or 0):
+            raise self._earlier(version)
+
     async def _follow(self, until: float) -> None:
         """Watch until a time; a watch that breaks off is continued where it was."""
+        is_broken = False
         while (left := until - monotonic()) > 0:
             began = monotonic()
             try:
+                if is_broken:
+                    await self._check_state()
                 await self._watch(left)
                 trouble = "a watch has ended early"
             except KubernetesError as error:
-                if error.status is not None:
+                if error.status is not None or isinstance(error, EarlierError):
                     raise  # it was refused: only a list says where to go on
                 trouble = str(error)
+            is_broken = True
             if monotonic() < min(until, began + STEADY_SECONDS):
                 await self._rest(trouble)
 

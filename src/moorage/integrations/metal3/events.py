@@ -44,6 +44,9 @@ MESSAGE_LENGTH_MAX = 1_000
 NAME_LENGTH_MAX = 200
 """Characters of the host's name in that of the event, which may have 253."""
 
+SETTLE_SECONDS = 5.0
+"""How long no event is created after the server has denied a right that it may not know yet."""
+
 NO_RIGHT = "cannot create resource"
 """Kubernetes' words if a right is missing. Other writes are forbidden, too, such as those to a
 namespace that is being deleted."""
@@ -201,7 +204,7 @@ class Events:
         self._requests = requests
         self._posted: dict[str, _Posted] = {}
         """By UID."""
-        self._forbidden_until = 0.0
+        self._rests_until = 0.0
         self._warned = False
 
     async def post(self, hosts: Mapping[str, BareMetalHost], wanted: Mapping[str, Event]) -> None:
@@ -209,7 +212,7 @@ class Events:
         clock = monotonic()
         for uid in self._posted.keys() - hosts.keys():
             del self._posted[uid]
-        if clock < self._forbidden_until:
+        if clock < self._rests_until:
             return
         due = [(uid, event) for uid, event in wanted.items() if self._is_due(uid, event, clock)]
         due.sort(key=lambda one: RANKS[one[1].state])
@@ -217,7 +220,7 @@ class Events:
 
         async def create(uid: str, event: Event) -> None:
             async with gate:
-                if clock >= self._forbidden_until:
+                if clock >= self._rests_until:
                     await self._create(uid, event, clock)
 
         await asyncio.gather(*(create(uid, event) for uid, event in due[:EVENTS_MAX]))
@@ -234,6 +237,9 @@ class Events:
         try:
             await self._requests.create_event(event.object())
         except KubernetesError as error:
+            if error.may_pass:
+                self._rests_until = clock + SETTLE_SECONDS
+                return
             if error.status == HTTPStatus.FORBIDDEN and NO_RIGHT in str(error):
                 self._forbidden(error, until)
                 return
@@ -245,7 +251,7 @@ class Events:
 
     def _forbidden(self, error: KubernetesError, until: float) -> None:
         """Say once which right is missing; try again later."""
-        self._forbidden_until = until
+        self._rests_until = until
         if not self._warned:
             log.warning(
                 "hosts get no events, because the governor may not create them. Its role needs"

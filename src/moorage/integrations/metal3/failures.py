@@ -100,6 +100,14 @@ def failures_of(host: BareMetalHost) -> Failures | None:
     return failures if failures and failures.generation == _generation(host) else None
 
 
+def is_marked_as_failed(host: BareMetalHost) -> bool:
+    """Return whether a host says how often it has failed, even with another specification.
+
+    BMO itself changes the specification after an inspection: it notes the architecture.
+    """
+    return FAILURES in annotations_of(host)
+
+
 def has_rested_since_paused(host: BareMetalHost) -> bool:
     """Return whether we paused a host because nothing worked on it, and BMO did nothing since.
 

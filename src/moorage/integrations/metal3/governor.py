@@ -10,7 +10,6 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from http import HTTPStatus
 from itertools import chain, islice
 
 from moorage.integrations.bounded import run_bounded
@@ -24,8 +23,8 @@ from moorage.integrations.metal3.failures import (
     error_kind_of,
     error_of,
     error_text,
-    failures_of,
     has_looked_since,
+    is_marked_as_failed,
     mark_of,
     retry_at,
 )
@@ -72,15 +71,6 @@ REREAD_MAX = 100
 
 REFUSED_SECONDS = 60.0
 """How long a host is left alone after the API server refused to change its pause."""
-
-NOT_OF_ONE_HOST = (
-    None,
-    HTTPStatus.UNAUTHORIZED,
-    HTTPStatus.TOO_MANY_REQUESTS,
-    HTTPStatus.SERVICE_UNAVAILABLE,
-    HTTPStatus.GATEWAY_TIMEOUT,
-)
-"""Statuses of refusals that do not come from the host: the next request would get the same."""
 
 log = logging.getLogger("moorage.metal3")
 
@@ -222,7 +212,7 @@ class Governor:
     def _went_well(self, host: BareMetalHost) -> bool:
         """Return whether a host that has failed before has nothing left to do, and no error."""
         idle = pause_of(host) is None and work_of(host) is None and start_of(host) is None
-        return idle and failures_of(host) is not None and not error_kind_of(host)
+        return idle and is_marked_as_failed(host) and not error_kind_of(host)
 
     async def _hold_back(self, host: BareMetalHost, leases: Collection[Lease]) -> None:
         """Store our pause in a host that only looks again later, so that its units are released.
@@ -274,7 +264,7 @@ class Governor:
         try:
             return await change(host)
         except KubernetesError as error:
-            if error.status in NOT_OF_ONE_HOST:
+            if error.is_of_server:
                 raise
             if uid not in self._refused:
                 log.warning("the pause of %s cannot be changed: %s", name_of(host), error)

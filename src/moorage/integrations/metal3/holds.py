@@ -97,7 +97,7 @@ class Holds:
         try:
             found = await self._api.get(namespace_path(name))
         except KubernetesError as error:
-            if error.status != HTTPStatus.FORBIDDEN:
+            if error.status != HTTPStatus.FORBIDDEN or error.may_pass:
                 raise
             if not self._namespaces_told:
                 log.warning(
@@ -119,7 +119,7 @@ class Holds:
             try:
                 return await self._api.all(f"{path}/clusters")
             except KubernetesError as error:
-                if error.status not in ABSENT:
+                if error.status not in ABSENT or error.may_pass:
                     raise
                 if error.status == HTTPStatus.FORBIDDEN and not self._told:
                     log.warning(

@@ -8,6 +8,7 @@ from hashlib import sha256
 from importlib.resources import files
 from string import Template
 
+from moorage.client.run.printing import printable
 from moorage.integrations.kubernetes.names import LABEL_TEXT, is_label
 
 MANIFESTS = "moorage.integrations.metal3.manifests"
@@ -98,8 +99,10 @@ def _limits(wanted: Installation) -> Mapping[str, str]:
         return {"limits": limits, "rules": "", "rules_hash": "none", "rules_optional": "true"}
     lines = wanted.rules.rstrip().split("\n")
     for number, line in enumerate(lines, 1):
-        # YAML has more line breaks than TOML: one in a comment would end the block.
-        if not line.replace("\t", " ").isprintable():
+        # YAML has more line breaks than TOML: one in a comment would end the block. And what the
+        # command would escape is not the file's any more.
+        shown = line.replace("\t", " ")
+        if printable(shown) != shown:
             raise InstallError(
                 f"--rules: line {number} has a character that is not allowed in a manifest"
             )

@@ -81,7 +81,7 @@ class HostRequests:
                 return StartResult(RequestOutcome.REFUSED, why, soon=True)
             await self._unpause_despite_note(start)
         except KubernetesError as error:
-            soon = error.status == HTTPStatus.CONFLICT
+            soon = error.status == HTTPStatus.CONFLICT or error.may_pass
             return StartResult(outcome_of(error.status), str(error), soon=soon)
         return StartResult(outcome_of(HTTPStatus.OK))
 

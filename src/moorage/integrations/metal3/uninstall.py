@@ -12,13 +12,14 @@ from moorage.integrations.metal3.requests import HostRequests
 GROUP = "/apis/admissionregistration.k8s.io"
 NAME = "pause.moorage.dev"
 ADMISSION = (
-    f"{GROUP}/v1/mutatingwebhookconfigurations/{NAME}",
-    f"{GROUP}/v1/mutatingadmissionpolicybindings/{NAME}",
-    f"{GROUP}/v1/mutatingadmissionpolicies/{NAME}",
-    f"{GROUP}/v1beta1/mutatingadmissionpolicybindings/{NAME}",
-    f"{GROUP}/v1beta1/mutatingadmissionpolicies/{NAME}",
+    (f"{GROUP}/v1/mutatingwebhookconfigurations/{NAME}",),
+    *(
+        tuple(f"{GROUP}/{version}/{plural}/{NAME}" for version in ("v1", "v1beta1"))
+        for plural in ("mutatingadmissionpolicybindings", "mutatingadmissionpolicies")
+    ),
 )
-"""Objects that pause hosts; a cluster has some of them."""
+"""Objects that pause hosts; a cluster has some of them. Each has the paths of all versions in which
+a cluster may serve it: often two for the same object."""
 
 SETTLE_SECONDS = 5.0
 """How long API servers may still use a policy that was deleted."""
@@ -62,9 +63,9 @@ async def uninstall(
     `progress` is called with what is removed so far, after each host.
     """
     removed, hosts = Removed(), HostRequests(api)
-    for path in ADMISSION:
-        there = await (_exists(api, path) if dry_run else api.delete(path))
-        removed.documents += there
+    for paths in ADMISSION:
+        there = [await (_exists(api, path) if dry_run else api.delete(path)) for path in paths]
+        removed.documents += any(there)
     if dry_run:
         removed.pauses = len(await _paused(hosts, removed))
         return removed

@@ -123,20 +123,29 @@ class Acceptor:
         self._handshake_seconds = handshake_seconds
         self._beginning: set[asyncio.Task[None]] = set()
         self._pause: asyncio.TimerHandle | None = None
-        self._closed = False
+        self._rests = False
         listener.setblocking(False)
         listener.listen(BACKLOG)
         self._go_on()
 
-    def close(self) -> None:
-        """Stop accepting, and drop connections whose handshake is not finished."""
-        if self._closed:
+    def rest(self) -> None:
+        """Stop accepting; does nothing if called again."""
+        if self._rests:
             return
-        self._closed = True
+        self._rests = True
         if self._pause is None:
             self._loop.remove_reader(self._listener.fileno())
         else:
             self._pause.cancel()
+
+    async def begun(self, seconds_max: float) -> None:
+        """Wait until the handshakes in progress are finished, at most this long."""
+        if self._beginning:
+            await asyncio.wait(self._beginning, timeout=seconds_max)
+
+    def close(self) -> None:
+        """Stop accepting, and drop connections whose handshake is not finished."""
+        self.rest()
         for task in self._beginning:
             task.cancel()
 

@@ -1,11 +1,11 @@
 """Starting, stopping and starting again: no connection is refused, no request is lost."""
 
 import asyncio
+import os
 import re
 import signal
 import socket
 import subprocess
-import sys
 from pathlib import Path
 
 from moorage.wire.admission import PoolWanted
@@ -15,22 +15,14 @@ from tests.integrations.ironic.gate.test_limit import play
 from tests.integrations.ironic.gate.world import World
 from tests.support.ironic_double.faults import Fault
 from tests.support.ironic_double.server import IronicDouble
-
-PASS = """
-import os, sys
-os.dup2(int(sys.argv[1]), 3, inheritable=True)
-os.environ |= {"LISTEN_PID": str(os.getpid()), "LISTEN_FDS": "1"}
-os.execv(sys.argv[2], sys.argv[2:])
-"""
-"""Passes a socket as systemd does."""
+from tests.systemd.systemd_double import NotifySocket, passing
 
 
 def held_gate(held: socket.socket, world: World) -> Server:
     """Start a gate that gets its socket from its parent."""
     command = [*MOORAGE, "gate", "--ironic", world.double.url, "--pool", "deploy"]
     command += ["--url", world.moorage.url, "--token", world.token]
-    passing = [sys.executable, "-c", PASS, str(held.fileno()), *command]
-    return Server(passing, ready=READY, passed=[held.fileno()])
+    return Server(passing(command, {"": held}), ready=READY, passed=[held.fileno()])
 
 
 def test_sigterm(tmp_path: Path) -> None:
@@ -74,6 +66,75 @@ def test_no_connection_is_refused(tmp_path: Path) -> None:
                 await asyncio.to_thread(gate.stop)
 
     play(tmp_path, IronicDouble(1), 1, act)
+
+
+def test_sockets_by_name(tmp_path: Path) -> None:
+    """Systemd may hold that of the metrics, too; an option that says otherwise is refused."""
+
+    async def act(world: World) -> None:
+        with (
+            socket.create_server(("127.0.0.1", 0)) as clients,
+            socket.create_server(("127.0.0.1", 0)) as metrics,
+        ):
+            sockets = {"metrics_listen": metrics, "listen": clients}
+            numbers = [one.fileno() for one in sockets.values()]
+            command = [*MOORAGE, "gate", "--ironic", world.double.url, "--pool", "deploy"]
+            command += ["--url", world.moorage.url, "--token", world.token]
+
+            def started() -> Server:
+                return Server(passing(command, sockets), ready=READY, passed=numbers)
+
+            with await asyncio.to_thread(started) as gate:
+                assert gate.url.endswith(f":{clients.getsockname()[1]}")
+                address = f"http://127.0.0.1:{metrics.getsockname()[1]}/metrics"
+                async with world.session.get(address) as answer:
+                    assert "moorage_gate_" in await answer.text()
+            for option in ("--listen", "--metrics-listen"):
+                done = await asyncio.to_thread(
+                    subprocess.run,
+                    passing([*command, option, "127.0.0.1:1"], sockets),
+                    pass_fds=numbers,
+                    capture_output=True,
+                    text=True,
+                    check=False,
+                )
+                assert done.returncode == 2
+                assert f"{option} is 127.0.0.1:1, but systemd passes a socket on" in done.stderr
+
+    play(tmp_path, IronicDouble(1), 1, act)
+
+
+def test_what_systemd_is_told(tmp_path: Path) -> None:
+    """Ready after the first pass; alive as long as the loop turns; what it does, until the end."""
+
+    async def act(world: World) -> None:
+        command = ["gate", "--ironic", world.double.url, "--pool", "deploy"]
+        command += ["--url", world.moorage.url, "--token", world.token]
+        command += ["--listen", "127.0.0.1:0"]
+        with NotifySocket() as systemd:
+            environment = {**os.environ, **systemd.variables(1.0)}
+
+            def started() -> Server:
+                return Server(command, environment, ready=READY, forked=True)
+
+            with await asyncio.to_thread(started) as gate:
+                serving = f"serving on {gate.url}, 2 nodes, 0 busy"
+                await asyncio.to_thread(systemd.wait_for, "STATUS", serving.__eq__)
+                await asyncio.to_thread(systemd.wait_for, "WATCHDOG", times=3)
+                assert systemd.all_of("READY") == ["1"]
+                world.double.faults.pending.append(Fault("provision", wait=5.0))
+                asking = asyncio.create_task(world.ask(gate.url, "node-1", "active"))
+                await world.double.received("provision")
+                gate.process.send_signal(signal.SIGTERM)
+                finishing = "stopping: finishing what was forwarded"
+                await asyncio.to_thread(systemd.wait_for, "STATUS", finishing.__eq__)
+                await world.double.advance(5)
+                assert (await asking).status == 202
+                assert await asyncio.to_thread(gate.process.wait) == 0
+            assert systemd.received[0] == {"STATUS": "reading all nodes"}
+            assert systemd.all_of("STOPPING") == ["1"]
+
+    play(tmp_path, IronicDouble(2), 1, act)
 
 
 def test_pools_are_checked(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     default="127.0.0.1:6385",
     show_default=True,
     metavar="HOST:PORT",
-    help="HOST:PORT to listen on; ignored if systemd passes a socket.",
+    help="HOST:PORT to listen on, unless systemd passes a socket.",
 )
 @click.option(
     "--watch/--no-watch", default=True, help="Read all nodes again and again; the default."

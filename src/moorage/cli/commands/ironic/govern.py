@@ -18,6 +18,7 @@ from moorage.cli.support.provisioning import (
     one_pass,
     pools_checked,
     stop_event,
+    supervised,
     until_reached,
 )
 
@@ -77,17 +78,21 @@ def govern(
                 await pools_checked(api, target.rules.pools, target.url)
                 return True
 
-            async with metrics_served(governor.metrics.registry, sockets, trouble):
+            doing = partial(_doing, governor, target)
+            async with (
+                metrics_served(governor.metrics.registry, sockets, trouble),
+                supervised(stop, trouble, doing),
+            ):
                 if once:
                     await prepared()
                     await one_pass(governor)
                 elif await until_reached(prepared, governor.metrics.failed, stop, interval):
-                    await passes(governor, partial(_say_seen, governor, target), stop, interval)
+                    await passes(governor, lambda: say(f"moorage: {doing()}"), stop, interval)
 
     carried_out(work)
 
 
-def _say_seen(governor: "Governor", target: Target) -> None:
-    """Print the line about the first pass that has succeeded."""
+def _doing(governor: "Governor", target: Target) -> str:
+    """Return what it governs: the line about the first pass that has succeeded."""
     seen = governor.metrics.picture
-    say(f"moorage: governing {target.ironic} ({len(seen.nodes)} nodes, {len(seen.busy)} busy)")
+    return f"governing {target.ironic} ({len(seen.nodes)} nodes, {len(seen.busy)} busy)"

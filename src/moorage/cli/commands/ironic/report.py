@@ -4,6 +4,7 @@ import asyncio
 import platform
 import signal
 import sys
+from functools import partial
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ import click
 from moorage.cli.support.ironic import Addresses, addressing
 from moorage.cli.support.options import SecondsRange, example, json_option
 from moorage.cli.support.output import CONFLICT, FAILED, UNREACHABLE, Failure, say, show_json
-from moorage.cli.support.provisioning import carried_out, on_signals, stop_event
+from moorage.cli.support.provisioning import carried_out, on_signals, stop_event, supervised
 from moorage.cli.support.views.report_view import Shown, view
 from moorage.client.transport import RefusedError, UnreachableError
 from moorage.core.counting import are, counted
@@ -148,9 +149,11 @@ async def _passes(
     stop = stop_event()
     signs = asyncio.create_task(reporter.stay())
     signs.add_done_callback(lambda _: stop.set())
+    name = f"{place.group}/{place.member}"
     try:
-        with view(live=sys.stderr.isatty()) as shown:
-            await _until(stop, reporter, f"{place.group}/{place.member}", interval, shown)
+        async with supervised(stop, partial(_trouble, reporter), partial(_doing, reporter, name)):
+            with view(live=sys.stderr.isatty()) as shown:
+                await _until(stop, reporter, name, interval, shown)
         if signs.done():
             await signs
     finally:
@@ -167,10 +170,22 @@ async def _until(
         await reporter.tick_unless(stop)
         if reporter.progress.full and not ready:
             ready = True
-            reported = reporter.progress.own - reporter.progress.unclassed
-            shown.say(f"moorage: reporting {counted(reported, 'node')} as {name}")
+            shown.say(f"moorage: {_doing(reporter, name)}")
         shown(name, reporter.progress)
         await first_of(stop, seconds=interval)
+
+
+def _trouble(reporter: "Reporter") -> str | None:
+    """Return why not all nodes are reported; None: they are."""
+    progress = reporter.progress
+    if progress.trouble or progress.full_trouble:
+        return progress.trouble or progress.full_trouble
+    return None if progress.full else "reading all nodes"
+
+
+def _doing(reporter: "Reporter", name: str) -> str:
+    reported = reporter.progress.own - reporter.progress.unclassed
+    return f"reporting {counted(reported, 'node')} as {name}"
 
 
 async def _foretold(

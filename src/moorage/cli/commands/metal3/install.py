@@ -44,7 +44,7 @@ from moorage.cli.support.provisioning import carried_out, moorage_url, rules_of
 @click.option(
     "--gate",
     is_flag=True,
-    help="A gate before Ironic limits hosts, too: ignore errors of the policy.",
+    help="A gate before Ironic limits hosts, too: ignore errors of the policy or the webhook.",
 )
 @click.option(
     "--kubeconfig",
@@ -107,7 +107,7 @@ def install(
     elif context is not None:
         raise Failure(USAGE, "--context needs --kubeconfig")
     for line in lines:
-        say(line)
+        say(*line.split("\t"))  # a tab of the rules stays one
 
 
 def _warn_of_limits(kubeconfig: str, context: str | None) -> None:

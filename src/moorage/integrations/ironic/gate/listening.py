@@ -2,34 +2,43 @@
 
 import os
 import ssl
-from collections.abc import Mapping
 from socket import socket
 
 from moorage.integrations.pem_files import PemError, serving
 from moorage.integrations.sockets import ListenError, bound
+from moorage.systemd.passed_sockets import (
+    LISTEN,
+    PassedSocketError,
+    check_agrees,
+    passed_sockets,
+)
 
-FIRST_PASSED = 3
-"""The number of the first socket that is passed (`sd_listen_fds(3)`)."""
+METRICS = "metrics_listen"
+LISTEN_BY_DEFAULT = "127.0.0.1:6385"
 
 CONNECTIONS_MAX = 4_000
 
 
-def passed_sockets(environment: Mapping[str, str], pid: int) -> list[socket]:
-    """Return the sockets that a parent has passed, such as systemd; empty: none."""
-    if environment.get("LISTEN_PID") != str(pid):
-        return []
-    count = environment.get("LISTEN_FDS", "0")
-    numbers = range(FIRST_PASSED, FIRST_PASSED + (int(count) if count.isdecimal() else 0))
-    for number in numbers:
-        os.set_inheritable(number, False)
-    return [socket(fileno=number) for number in numbers]
+def listening(address: str, metrics: str | None) -> tuple[list[socket], list[socket]]:
+    """Return the sockets for clients and for metrics: those that systemd passes, or own ones.
 
+    Args:
+        address: HOST:PORT for clients.
+        metrics: the same for metrics; None: there are none.
 
-def listening(address: str) -> list[socket]:
-    """Return sockets for HOST:PORT, or those that were passed. Raises ListenError."""
-    if passed := passed_sockets(os.environ, os.getpid()):
-        return passed
-    return bound(address)
+    Raises:
+        ListenError: an address cannot be used, or a passed socket contradicts it.
+    """
+    try:
+        passed = passed_sockets(os.environ, os.getpid(), (LISTEN, METRICS))
+        if LISTEN in passed and address != LISTEN_BY_DEFAULT:
+            check_agrees("--listen", address, passed[LISTEN])
+        if METRICS in passed and metrics is not None:
+            check_agrees("--metrics-listen", metrics, passed[METRICS])
+    except PassedSocketError as error:
+        raise ListenError(str(error)) from None
+    own = passed.get(LISTEN) or bound(address)
+    return own, passed.get(METRICS) or ([] if metrics is None else bound(metrics))
 
 
 def url_of(one: socket, *, tls: bool) -> str:

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 import signal
 import ssl
 from collections.abc import Callable, Mapping
@@ -14,6 +15,7 @@ from moorage.integrations.ironic.gate.app import Gate
 from moorage.integrations.ironic.gate.deciding import Deciding
 from moorage.integrations.ironic.gate.listening import (
     CONNECTIONS_MAX,
+    LISTEN_BY_DEFAULT,
     listening,
     server_tls,
     url_of,
@@ -29,8 +31,11 @@ from moorage.integrations.lease_api import LeaseApi
 from moorage.integrations.metrics_server import metrics_served
 from moorage.integrations.provisioning import pools
 from moorage.integrations.provisioning.host_leases import HostLeases
-from moorage.integrations.sockets import ListenError, bound
+from moorage.integrations.sockets import ListenError
 from moorage.integrations.web_server import WebServer, opened
+from moorage.systemd.heartbeat import heartbeat
+from moorage.systemd.notifier import Notifier
+from moorage.systemd.patience import patient
 
 FINISH_SECONDS = 60.0
 """How long requests that were forwarded may take when the gate stops."""
@@ -59,7 +64,7 @@ class Settings:
     token: str | Callable[[], str] | None
     rules: Rules
     ironic_name: str | None = None
-    listen: str = "127.0.0.1:6385"
+    listen: str = LISTEN_BY_DEFAULT
     metrics_listen: str | None = None
     tls_cert: str | None = None
     tls_key: str | None = None
@@ -75,8 +80,7 @@ def run(settings: Settings, say: Callable[[str], None]) -> int:
     `say` prints the ready line.
     """
     try:
-        sockets = listening(settings.listen)
-        metrics = [] if settings.metrics_listen is None else bound(settings.metrics_listen)
+        sockets, metrics = listening(settings.listen, settings.metrics_listen)
         tls = server_tls(settings.tls_cert, settings.tls_key)
     except ListenError as error:
         raise GateError(str(error)) from None
@@ -88,6 +92,7 @@ class _Process:
     def __init__(self, settings: Settings, say: Callable[[str], None]) -> None:
         self._settings = settings
         self._say = say
+        self._notifier = Notifier(os.environ, lambda text: log.warning("%s", text))
         self._stop = asyncio.Event()
         self._code = 0
 
@@ -97,7 +102,7 @@ class _Process:
         settings = self._settings
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._stop.set)
+            loop.add_signal_handler(number, self._end)
         async with AsyncExitStack() as stack:
             upstream = await stack.enter_async_context(Upstream(settings.ironic, settings.trusted))
             api = await stack.enter_async_context(LeaseApi(settings.moorage, settings.token))
@@ -132,11 +137,30 @@ class _Process:
                 shutdown_timeout=CLOSE_SECONDS,
             )
             await stack.enter_async_context(metrics_served(meters.registry, metrics))
-            await self._ready(watch, url_of(sockets[0], tls=tls is not None), watching)
-            await self._stop.wait()
-            await _stopped(server, units, deciding)
+            url = url_of(sockets[0], tls=tls is not None)
+            async with heartbeat(self._notifier, lambda: self._doing(watch, url)):
+                await self._ready(watch, url, watching)
+                await self._stop.wait()
+                await _stopped(server, units, deciding)
             watching.cancel()
         return self._code
+
+    def _end(self) -> None:
+        self._notifier.stopping()
+        self._stop.set()
+
+    def _doing(self, watch: Watch, url: str) -> str:
+        """Return what the gate does, for the status of its unit."""
+        if self._stop.is_set():
+            return "stopping: finishing what was forwarded"
+        if not watch.tried.is_set():
+            return "reading all nodes"
+        if watch.trouble:
+            return f"nothing is granted: {watch.trouble}"
+        return f"serving on {url}, {self._seen(watch)}"
+
+    def _seen(self, watch: Watch) -> str:
+        return f"{len(watch.picture.nodes)} nodes, {len(watch.picture.busy)} busy"
 
     def _watched(self, watching: asyncio.Task[None]) -> None:
         """Stop if the passes have ended by a fault: nothing would ever be released."""
@@ -157,17 +181,19 @@ class _Process:
 
     async def _ready(self, watch: Watch, url: str, watching: asyncio.Task[None]) -> None:
         """Print the ready line when the first pass has ended, whether it succeeded or not."""
-        await asyncio.wait(
-            [watching, asyncio.ensure_future(watch.tried.wait())],
-            return_when=asyncio.FIRST_COMPLETED,
-        )
+        with patient(self._notifier, "reading all nodes"):
+            await asyncio.wait(
+                [watching, asyncio.ensure_future(watch.tried.wait())],
+                return_when=asyncio.FIRST_COMPLETED,
+            )
         rules = self._settings.rules.rules
         shown = f"pool {rules[0].pool}" if len(rules) == 1 else f"{len(rules)} rules"
         if watch.ready.is_set():
-            seen = f"{len(watch.picture.nodes)} nodes, {len(watch.picture.busy)} busy"
+            seen = self._seen(watch)
         else:
             seen = "nothing is granted until all nodes have been read"
         self._say(f"moorage: gate {url} -> {shown_url(self._settings.ironic)} ({shown}, {seen})")
+        self._notifier.ready()
 
 
 async def _stopped(server: WebServer, units: Units, deciding: Deciding) -> None:

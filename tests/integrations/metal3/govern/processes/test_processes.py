@@ -112,7 +112,7 @@ def test_stopped_and_continued(tmp_path: Path) -> None:
             await world.double.start()
             await world.until(lambda: world.number(names, "provisioned") >= 5)
             await world.restart_moorage()
-            world.double.compact()
+            world.double.forget()
             world.double.drop_watches()
             await world.until(lambda: world.number(names, "provisioned") >= 7)
             first.send_signal(signal.SIGCONT)

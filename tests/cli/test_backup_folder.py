@@ -1,0 +1,95 @@
+"""`moorage db backup --folder`: which files it deletes, and which it never touches."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from moorage.cli.support.backup_folder import NAME, backup_name, thinned
+from tests.cli.command import answer, refusal
+from tests.e2e.support.server import serve
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    """Return the folder of a server's database."""
+    place = tmp_path / "served"
+    place.mkdir()
+    (place / "moorage.toml").write_text(f'database = "sqlite:///{place}/moorage.sqlite"\n')
+    with serve(place / "moorage.sqlite"):
+        yield place
+
+
+def made(place: Path, *names: str) -> None:
+    """Create empty files."""
+    for name in names:
+        (place / name).touch()
+
+
+def names_in(place: Path) -> list[str]:
+    """Return the names of the files of a folder."""
+    return sorted(path.name for path in place.iterdir())
+
+
+def day(number: int) -> str:
+    """Return the name of the backup of a day."""
+    return backup_name(datetime(2026, 1, number, 2, 30, tzinfo=UTC))
+
+
+def test_names_sort_like_times() -> None:
+    """Over the end of a year, too."""
+    times = [datetime(2026, 12, 31, 23, 59, 59, tzinfo=UTC), datetime(2027, 1, 1, tzinfo=UTC)]
+    assert [backup_name(at) for at in times] == sorted(backup_name(at) for at in times)
+    assert NAME.fullmatch(backup_name(times[0]))
+
+
+def test_the_newest_are_kept(tmp_path: Path) -> None:
+    """Files with other names are not backups of this command; what was left unfinished goes."""
+    others = ["moorage-monday.sqlite", "notes", f"{day(1)}.old", "moorage-1.sqlite.partial"]
+    made(tmp_path, *(day(number) for number in (1, 2, 3, 9, 10)), *others)
+    made(tmp_path, f"{day(4)}.partial", f"{day(11)}.partial")
+    gone = thinned(str(tmp_path), 2, day(10))
+    assert sorted(Path(path).name for path in gone) == [
+        *(day(number) for number in (1, 2, 3)),
+        f"{day(4)}.partial",
+    ]
+    assert names_in(tmp_path) == sorted([day(9), day(10), f"{day(11)}.partial", *others])
+    assert thinned(str(tmp_path), 100, day(10)) == []
+
+
+def test_the_command(folder: Path, tmp_path: Path) -> None:
+    """It says what it has written and deleted."""
+    place = tmp_path / "backups"
+    place.mkdir()
+    made(place, day(1), day(2))
+    words = ("db", "backup", "--folder", str(place), "--keep", "2")
+    found = answer(*words, directory=folder)
+    assert found["deleted"] == [str(place / day(1))]
+    assert Path(found["path"]).parent == place
+    assert len(names_in(place)) == 2
+
+
+def test_a_failed_backup_deletes_nothing(folder: Path, tmp_path: Path) -> None:
+    """The old ones may be all that there is."""
+    place = tmp_path / "backups"
+    place.mkdir()
+    made(place, day(1), day(2))
+    words = ["db", "backup", "--folder", str(place), "--keep", "1"]
+    words += ["--database", f"sqlite:///{tmp_path}/nowhere.sqlite"]
+    assert "no database" in refusal(2, *words, directory=folder)
+    assert names_in(place) == [day(1), day(2)]
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        ([], "give either FILE or --folder"),
+        (["x.sqlite", "--folder", "."], "give either FILE or --folder"),
+        (["x.sqlite", "--keep", "3"], "--keep needs --folder"),
+        (["--folder", "nowhere"], "nowhere is no folder"),
+    ],
+)
+def test_wrong_words(folder: Path, words: list[str], why: str) -> None:
+    """Each is refused before anything is copied."""
+    assert why in refusal(2, "db", "backup", *words, directory=folder)

@@ -1,0 +1,460 @@
+"""What the chart makes from values, without a cluster."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.kubernetes.chart.helm import CHART, Helm, Object, Refused, name_of, named, pods
+from tests.kubernetes.chart.sets import EVERYTHING, IMAGE, MADE, RULES, SETS
+from tests.kubernetes.cluster import ROOT
+from tests.support.alert_rules import alerts, parsed_rules
+
+each_set = pytest.mark.parametrize("name", SETS)
+
+
+@pytest.fixture(scope="module")
+def helm(tmp_path_factory: pytest.TempPathFactory) -> Helm:
+    """Helm without a cluster."""
+    return Helm(tmp_path_factory.mktemp("helm"))
+
+
+@pytest.fixture(scope="module")
+def made(helm: Helm) -> dict[str, list[Object]]:
+    """The objects of all sets."""
+    return {name: helm.template(values) for name, values in SETS.items()}
+
+
+@pytest.mark.parametrize("name", sorted({*SETS} - {"older"}))
+def test_lint_is_silent(helm: Helm, name: str) -> None:
+    """`helm lint --strict` has neither errors nor warnings."""
+    said = helm.run("lint", "--strict", str(CHART), values=SETS[name])
+    assert "[WARNING]" not in said and "[ERROR]" not in said
+
+
+def test_lint_warns_of_the_older_policy(helm: Helm) -> None:
+    """This is the control: Helm knows that the version for Kubernetes 1.34 and 1.35 will go."""
+    with pytest.raises(Refused, match=r"v1beta1 MutatingAdmissionPolicy is deprecated in v1\.37"):
+        helm.run("lint", "--strict", str(CHART), values=SETS["older"])
+
+
+@each_set
+def test_what_is_made(made: dict[str, list[Object]], name: str) -> None:
+    """Each set makes these objects, each once, all of them in the namespace of the release."""
+    objects = made[name]
+    assert sorted(map(name_of, objects)) == sorted(MADE[name])
+    for one in objects:
+        if not re.match("Cluster|Mutating", one["kind"]):
+            assert one["metadata"]["namespace"] == "moorage", name_of(one)
+
+
+def objections(pod: Object) -> list[str]:
+    """Return what a pod may do although it does not need to, and what it lacks."""
+    spec, found = pod["spec"], []
+    whole = spec["securityContext"]
+    if not (whole["runAsNonRoot"] and whole["runAsUser"] == 65_532):
+        found.append("may be root")
+    if whole["seccompProfile"] != {"type": "RuntimeDefault"}:
+        found.append("has no seccomp profile")
+    governor = pod["metadata"]["labels"]["app.kubernetes.io/name"] == "moorage-governor"
+    if spec["automountServiceAccountToken"] is not governor:
+        found.append("has a token of Kubernetes, or has none")
+    for one in [*spec.get("initContainers", []), *spec["containers"]]:
+        allowed = one["securityContext"]
+        if allowed != {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        }:
+            found.append(f"{one['name']} has privileges")
+        if not one["resources"]["requests"]:
+            found.append(f"{one['name']} asks for no resources")
+    (main,) = spec["containers"]
+    missing = {"livenessProbe", "readinessProbe"} - main.keys()
+    if missing and "sigwait" not in str(main["command"]):
+        found.append(f"{main['name']} has no {missing}")
+    return found
+
+
+@each_set
+def test_pods_are_confined(made: dict[str, list[Object]], name: str) -> None:
+    """No pod is root or has privileges; only the governor has a token; all are probed."""
+    assert {one: objections(pod) for one, pod in pods(made[name]).items()} == {
+        one: [] for one in pods(made[name])
+    }
+
+
+def test_a_loose_pod_is_found(helm: Helm) -> None:
+    """This is the control: values that loosen the contexts are noticed."""
+    loose = {"podSecurityContext": {"runAsUser": 0}, "containerSecurityContext": {}}
+    values = {**SETS["sqlite"], **loose, "containerSecurityContext": {"privileged": True}}
+    (pod,) = pods(helm.template(values)).values()
+    assert {"may be root", "server has privileges", "folder has privileges"} <= {*objections(pod)}
+
+
+@each_set
+def test_secrets_are_only_named(made: dict[str, list[Object]], name: str) -> None:
+    """No object is a Secret, and each variable with a secret comes from one."""
+    for one in made[name]:
+        assert one["kind"] != "Secret"
+    for pod in pods(made[name]).values():
+        for container in pod["spec"]["containers"]:
+            for variable in container.get("env", []):
+                if re.search("PASSWORD$|TOKEN$", variable["name"]):
+                    assert "secretKeyRef" in variable["valueFrom"], variable
+
+
+def selected(pod: Object, labels: dict[str, str]) -> bool:
+    """Return whether labels select a pod."""
+    own: dict[str, str] = pod["metadata"]["labels"]
+    return labels.items() <= own.items()
+
+
+@each_set
+def test_everything_that_selects_pods_finds_them(made: dict[str, list[Object]], name: str) -> None:
+    """Services, budgets, policies and monitors select the pods of one workload, and their ports."""
+    found = pods(made[name])
+    services = [one for one in made[name] if one["kind"] == "Service"]
+    for one in made[name]:
+        spec = one.get("spec", {})
+        match one["kind"]:
+            case "Service":
+                labels, ports = spec["selector"], [p["targetPort"] for p in spec["ports"]]
+            case "PodDisruptionBudget":
+                labels, ports = spec["selector"]["matchLabels"], []
+            case "PodMonitor":
+                labels = spec["selector"]["matchLabels"]
+                ports = [end["port"] for end in spec["podMetricsEndpoints"]]
+            case "NetworkPolicy":
+                labels = spec["podSelector"]["matchLabels"]
+                ports = [p["port"] for rule in spec["ingress"] for p in rule["ports"]]
+            case "ServiceMonitor":
+                (service,) = [
+                    each
+                    for each in services
+                    if spec["selector"]["matchLabels"].items() <= each["metadata"]["labels"].items()
+                ]
+                assert [end["port"] for end in spec["endpoints"]] == ["http"]
+                assert service["spec"]["ports"][0]["name"] == "http"
+                continue
+            case _:
+                continue
+        (pod,) = [pod for pod in found.values() if selected(pod, labels)]
+        served = {port["name"] for port in pod["spec"]["containers"][0]["ports"]}
+        assert set(ports) <= served, name_of(one)
+
+
+@each_set
+def test_what_pods_use_is_there(made: dict[str, list[Object]], name: str) -> None:
+    """Each mount has its volume, each volume a mount, each account and own ConfigMap its object."""
+    names = {name_of(one) for one in made[name]}
+    for pod in pods(made[name]).values():
+        spec = pod["spec"]
+        assert f"ServiceAccount/{spec['serviceAccountName']}" in names
+        volumes = {volume["name"]: volume for volume in spec["volumes"]}
+        mounted = {
+            mount["name"]
+            for one in [*spec.get("initContainers", []), *spec["containers"]]
+            for mount in one["volumeMounts"]
+        }
+        assert mounted == volumes.keys()
+        for volume in volumes.values():
+            config = volume.get("configMap", {"name": "", "optional": True})
+            if config["name"].startswith("moorage-") and not config.get("optional"):
+                assert f"ConfigMap/{config['name']}" in names
+
+
+INSTALLED: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "a pool": ({"pool": "deploy"}, ["--pool", "deploy"]),
+    "v1beta1": (
+        {"pool": "rack/a-1", "admission": "policy-v1beta1"},
+        ["--pool", "rack/a-1", "--admission", "policy-v1beta1"],
+    ),
+    "gated": ({"pool": "deploy", "gated": True}, ["--pool", "deploy", "--gate"]),
+    "rules": ({"rules": RULES}, ["--rules", "rules.toml"]),
+    "a webhook": (
+        {"rules": RULES, "admission": "webhook"},
+        ["--rules", "rules.toml", "--admission", "webhook"],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", INSTALLED)
+def test_the_governor_is_that_of_the_command(helm: Helm, tmp_path: Path, case: str) -> None:
+    """The chart makes the objects that `moorage metal3 install` prints, but not the namespace."""
+    values, options = INSTALLED[case]
+    (tmp_path / "rules.toml").write_text(RULES)
+    url = "https://moorage.example:8778"
+    printed = subprocess.run(
+        [
+            *(sys.executable, "-m", "moorage", "metal3", "install", "--print", "--url", url),
+            *("--image", f"{IMAGE['repository']}:{IMAGE['tag']}", *options),
+        ],
+        cwd=tmp_path,
+        capture_output=True,
+        check=True,
+    ).stdout
+    wanted = {name_of(one): one for one in yaml.load_all(printed, yaml.CSafeLoader)}
+    del wanted["Namespace/moorage"]
+    rendered = helm.template(
+        {
+            "image": IMAGE,
+            "server": {"enabled": False},
+            "moorageUrl": url,
+            "governor": {"enabled": True, **values},
+        }
+    )
+    assert {name_of(one): one for one in rendered} == wanted
+
+
+def test_what_only_the_chart_can_say_about_the_governor(made: dict[str, list[Object]]) -> None:
+    """Its pods get their place, their authorities, and the token under its own name."""
+    pod = pods(made["everything"])["Deployment/moorage-governor"]["spec"]
+    (container,) = pod["containers"]
+    assert pod["nodeSelector"] == {"kubernetes.io/os": "linux"}
+    assert pod["imagePullSecrets"] == [{"name": "registry"}]
+    assert container["imagePullPolicy"] == "Always"
+    assert container["resources"] == {"requests": {"memory": "64Mi"}}
+    assert container["env"] == [{"name": "SSL_CERT_FILE", "value": "/authorities/ca.crt"}]
+    volumes = {volume["name"]: volume for volume in pod["volumes"]}
+    assert volumes["moorage"]["secret"] == {
+        "secretName": "governs",
+        "items": [{"key": "secret", "path": "token"}],
+    }
+    assert volumes["authorities"]["configMap"]["items"] == [{"key": "bundle.pem", "path": "ca.crt"}]
+    assert "--url=https://moorage.moorage.svc:8778" in container["command"]
+
+
+def test_the_alerts_are_ours(made: dict[str, list[Object]]) -> None:
+    """The PrometheusRule has the alerts of contrib/, whose job is the one of the ServiceMonitor."""
+    assert named(made["everything"], "PrometheusRule/moorage")["spec"] == parsed_rules()
+    (end,) = named(made["everything"], "ServiceMonitor/moorage")["spec"]["endpoints"]
+    (job,) = [one["replacement"] for one in end["relabelings"] if one["targetLabel"] == "job"]
+    asked = {job for one in alerts() for job in re.findall(r'job="(\w+)"', one["expr"])}
+    assert asked == {job}
+
+
+def variables(objects: list[Object], name: str) -> dict[str, Any]:
+    """Return the variables of the first container of a workload."""
+    container = pods(objects)[name]["spec"]["containers"][0]
+    return {one["name"]: one.get("value", one.get("valueFrom")) for one in container["env"]}
+
+
+def test_settings_become_variables(made: dict[str, list[Object]]) -> None:
+    """Numbers are written out, lists get commas; host names are those of Service and routes."""
+    found = variables(made["everything"], "StatefulSet/moorage")
+    assert found["MOORAGE_CHANGES_BYTES_MAX"] == "900000000"
+    assert found["MOORAGE_HEADER_SECONDS_MAX"] == "7.5"
+    assert found["MOORAGE_ENDED_LEASES_HOURS"] == "48"
+    assert found["MOORAGE_ACCESS_LOG"] == "false"
+    assert found["MOORAGE_TRUSTED_PROXIES"] == "10.0.0.0/8,192.0.2.1"
+    assert found["MOORAGE_ALLOWED_HOSTS"].split(",") == [
+        *("moorage", "moorage.moorage", "moorage.moorage.svc"),
+        *("moorage.moorage.svc.cluster.local", "moorage.example.org", "placement.example.org"),
+        *("moorage.example.net", "moorage.internal"),
+    ]
+
+
+def test_processes_on_postgresql_are_replaced_one_by_one(made: dict[str, list[Object]]) -> None:
+    """A new one is ready before an old one ends, which gets time to finish; they are spread."""
+    spec = named(made["postgresql"], "Deployment/moorage")["spec"]
+    assert spec["strategy"]["rollingUpdate"] == {"maxSurge": 1, "maxUnavailable": 0}
+    pod = spec["template"]["spec"]
+    wait = pod["containers"][0]["lifecycle"]["preStop"]["sleep"]["seconds"]
+    assert pod["terminationGracePeriodSeconds"] >= wait + 10  # of the process: operate.md
+    assert {one["topologyKey"] for one in pod["topologySpreadConstraints"]} == {
+        "kubernetes.io/hostname",
+        "topology.kubernetes.io/zone",
+    }
+
+
+def test_the_policy_lets_the_server_reach_its_database_and_keystone(
+    made: dict[str, list[Object]],
+) -> None:
+    """Besides names, and what `serverEgress` adds; with SQLite nothing else."""
+    ports = {
+        name: [
+            port["port"]
+            for rule in named(made[name], "NetworkPolicy/moorage-server")["spec"]["egress"]
+            for port in rule.get("ports", [])
+        ]
+        for name in ("postgresql", "keystone", "everything")
+    }
+    assert ports == {
+        "postgresql": [53, 53, 5432],
+        "keystone": [53, 53, 5432, 5000],
+        "everything": [53, 53],
+    }
+
+
+def changed(path: str, value: Any) -> dict[str, Any]:
+    """Return values with one more, by its path."""
+    made: Any = value
+    for name in reversed(path.split(".")):
+        made = {name: made}
+    found: dict[str, Any] = made
+    return found
+
+
+GOVERNED = {"governor": {"enabled": True, "pool": "deploy"}}
+POSTGRESQL = {"database": {"engine": "postgresql"}}
+WRONG: dict[str, tuple[dict[str, Any], str]] = {
+    "a misspelt value": (changed("server.replica", 2), "additional properties 'replica' not allow"),
+    "at the root": (changed("servers", {}), "additional properties 'servers' not allowed"),
+    "in a list of settings": (
+        changed("server.settings", {"log_leval": "info"}),
+        "additional properties 'log_leval' not allowed",
+    ),
+    "a setting of the chart": (
+        changed("server.settings", {"listen": "0.0.0.0:1"}),
+        "additional properties 'listen' not allowed",
+    ),
+    "a setting's value": (changed("server.settings", {"log_level": "loud"}), "must be one of"),
+    "a setting's bound": (changed("server.settings", {"queue_max": 0}), "minimum"),
+    "a setting's type": (changed("server.settings", {"access_log": "no"}), "want boolean"),
+    "a text for a number": (changed("server.replicas", "two"), "got string, want integer"),
+    "an engine": (changed("server.database.engine", "mysql"), "must be one of"),
+    "a size": (changed("server.database.sqlite.size", "ten"), "does not match pattern"),
+    "a port": (changed("server.service.port", 70_000), "maximum"),
+    "a Secret's name": (changed("server.tls.secret", "My_Secret"), "does not match pattern"),
+    "a digest": (changed("image.digest", "latest"), "does not match pattern"),
+    "a host": (changed("server.allowedHosts", ["a b"]), "does not match pattern"),
+    "a pool": (
+        {"governor": {"enabled": True, "pool": 'a"\nb: c'}},
+        "does not match pattern",
+    ),
+    "a password in the address": (
+        changed("server.database.postgresql.address", "postgresql://moorage:secret@db/moorage"),
+        "does not match pattern",
+    ),
+    "a password behind the address": (
+        {
+            "server": {
+                "database": {
+                    "engine": "postgresql",
+                    "postgresql": {"address": "postgresql://db/moorage?password=secret"},
+                }
+            }
+        },
+        "must not contain a password",
+    ),
+    "no image": ({"image": {"repository": ""}}, "image.repository is not set"),
+    "nothing": (changed("server.enabled", False), "nothing is to be installed"),
+    "two processes on SQLite": (changed("server.replicas", 2), "only one process can use a SQLite"),
+    "no address": ({"server": POSTGRESQL}, "set address or addressSecret.name"),
+    "a backup of PostgreSQL": (
+        {"server": {**POSTGRESQL, "backup": {"enabled": True}}},
+        "is only for SQLite",
+    ),
+    "Keystone alone": (
+        changed("server.settings", {"auth": "keystone"}),
+        "keystone needs keystone_url",
+    ),
+    "Boskos for everybody": (changed("boskos.enabled", True), "set passwordSecret.name"),
+    "Boskos without a server": (
+        {"server": {"enabled": False}, "boskos": {"enabled": True}, **GOVERNED},
+        "boskos: needs server.enabled",
+    ),
+    "a governor without a server": (
+        {"server": {"enabled": False}, **GOVERNED},
+        "governor: set moorageUrl",
+    ),
+    "a governor without a limit": (changed("governor.enabled", True), "set either pool or rules"),
+    "a governor with two": (
+        {"governor": {"enabled": True, "pool": "deploy", "rules": RULES}},
+        "set either pool or rules",
+    ),
+    "a gate without Ironic": (
+        {"gate": {"enabled": True, "pool": "deploy", "tokenSecret": {"name": "t"}}},
+        "gate.ironicUrl: set",
+    ),
+    "a gate without a token": (
+        {"gate": {"enabled": True, "pool": "deploy", "ironicUrl": "http://ironic"}},
+        "gate.tokenSecret.name: name a Secret",
+    ),
+    "an Ingress without hosts": (changed("ingress.enabled", True), "name at least one host"),
+    "a route without hosts": (changed("httpRoute.enabled", True), "httpRoute: set hostnames"),
+    "a path that the server does not know": (
+        {"ingress": {"enabled": True, "hosts": ["a.example"], "path": "/placement"}},
+        "ingress.path: set path_prefix in server.settings to the same path",
+    ),
+    "another path": (
+        {
+            "httpRoute": {
+                "enabled": True,
+                "hostnames": ["a.example"],
+                "parentRefs": [{"name": "shared"}],
+                "path": "/placement",
+            },
+            "server": {"settings": {"path_prefix": "/other"}},
+        },
+        "httpRoute.path: set path_prefix in server.settings to the same path",
+    ),
+    "the governor's name": (
+        {"fullnameOverride": "moorage-governor", **GOVERNED},
+        "must not begin with moorage-governor",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_wrong_values_are_refused(helm: Helm, case: str) -> None:
+    """Helm says what is wrong, and makes nothing."""
+    values, said = WRONG[case]
+    with pytest.raises(Refused, match=re.escape(said)):
+        helm.template({"image": IMAGE, **values})
+
+
+def test_all_contradictions_are_said_at_once(helm: Helm) -> None:
+    """A user who corrects one mistake does not find the next one afterwards."""
+    values = {"image": IMAGE, "gate": {"enabled": True}, "ingress": {"enabled": True}}
+    with pytest.raises(Refused) as refused:
+        helm.template(values)
+    for said in ("ingress.hosts:", "gate: set either", "gate.tokenSecret", "gate.ironicUrl:"):
+        assert said in str(refused.value)
+
+
+def test_other_names_of_the_release(helm: Helm) -> None:
+    """Objects have the name of the release, also if it is long or does not contain ours."""
+    for release, name in {
+        "capacity": "capacity-moorage",
+        "moorage-2": "moorage-2",
+        f"moorage-{'x' * 45}": f"moorage-{'x' * 32}",
+    }.items():
+        objects = helm.template(EVERYTHING, release=release)
+        assert f"StatefulSet/{name}" in map(name_of, objects)
+        assert f"Deployment/{name}-gate" in map(name_of, objects)
+        hosts = variables(objects, f"StatefulSet/{name}")["MOORAGE_ALLOWED_HOSTS"]
+        assert f"{name}.moorage.svc" in hosts.split(",")
+
+
+def test_it_can_be_part_of_another_chart(helm: Helm, tmp_path: Path) -> None:
+    """Values that Helm passes to all charts are not refused."""
+    (tmp_path / "Chart.yaml").write_text("apiVersion: v2\nname: site\nversion: 1.0.0\n")
+    (tmp_path / "charts").mkdir()
+    (tmp_path / "charts/moorage").symlink_to(CHART)
+    values = {"global": {"site": "a"}, "moorage": SETS["sqlite"]}
+    objects = helm.template(values, chart=tmp_path)
+    assert {name_of(one) for one in objects} == MADE["sqlite"]
+
+
+def test_an_old_kubernetes_is_refused(helm: Helm) -> None:
+    """The chart names the version that it needs."""
+    with pytest.raises(Refused, match=r"kubeVersion: >=1\.30"):
+        helm.template(SETS["sqlite"], "--kube-version", "1.29.3")
+
+
+def test_a_package_is_the_same(helm: Helm, tmp_path: Path) -> None:
+    """`helm package`, and what a release packs, leave nothing out that the templates need."""
+    version = yaml.safe_load((CHART / "Chart.yaml").read_text())["version"]
+    helm.run("package", str(CHART), "--destination", str(tmp_path))
+    ours = tmp_path / "ours.tgz"
+    packed = [sys.executable, str(ROOT / "scripts/pack"), str(CHART), "moorage", str(ours)]
+    subprocess.run(packed, env={**os.environ, "SOURCE_DATE_EPOCH": "315532800"}, check=True)
+    for package in (tmp_path / f"moorage-{version}.tgz", ours):
+        assert helm.template(EVERYTHING, chart=package) == helm.template(EVERYTHING)
