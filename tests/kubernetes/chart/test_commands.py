@@ -6,6 +6,7 @@ There is no kubelet: `pods.py` does what one would do.
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -227,7 +228,12 @@ def test_gate(
     with pod.start() as gate:
         assert "3 nodes, 0 busy" in "".join(gate.said)
         assert is_probed(pod)
+        # The readiness probe only connects; that is no event.
+        lines = len(gate.said)
+        with socket.create_connection(("127.0.0.1", pod.port(6385))):
+            pass
         assert pod.status("ironic", "/v1/nodes", "HTTPS", "moorage-gate.moorage.svc") in (200, 401)
+        assert gate.said[lines:] == []
 
 
 def governed(

@@ -1,6 +1,6 @@
 """What the chart makes from values, without a cluster."""
 
-import json
+import os
 import re
 import subprocess
 import sys
@@ -12,6 +12,7 @@ import yaml
 
 from tests.kubernetes.chart.helm import CHART, Helm, Object, Refused, name_of, named, pods
 from tests.kubernetes.chart.sets import EVERYTHING, IMAGE, MADE, RULES, SETS
+from tests.kubernetes.cluster import ROOT
 from tests.support.alert_rules import alerts, parsed_rules
 
 each_set = pytest.mark.parametrize("name", SETS)
@@ -449,10 +450,11 @@ def test_an_old_kubernetes_is_refused(helm: Helm) -> None:
 
 
 def test_a_package_is_the_same(helm: Helm, tmp_path: Path) -> None:
-    """`helm package` leaves nothing out that the templates need."""
-    helm.run("package", str(CHART), "--destination", str(tmp_path))
+    """`helm package`, and what a release packs, leave nothing out that the templates need."""
     version = yaml.safe_load((CHART / "Chart.yaml").read_text())["version"]
-    package = tmp_path / f"moorage-{version}.tgz"
-    assert json.dumps(helm.template(EVERYTHING, chart=package)) == json.dumps(
-        helm.template(EVERYTHING)
-    )
+    helm.run("package", str(CHART), "--destination", str(tmp_path))
+    ours = tmp_path / "ours.tgz"
+    packed = [sys.executable, str(ROOT / "scripts/pack"), str(CHART), "moorage", str(ours)]
+    subprocess.run(packed, env={**os.environ, "SOURCE_DATE_EPOCH": "315532800"}, check=True)
+    for package in (tmp_path / f"moorage-{version}.tgz", ours):
+        assert helm.template(EVERYTHING, chart=package) == helm.template(EVERYTHING)

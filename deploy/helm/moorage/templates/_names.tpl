@@ -34,7 +34,7 @@ app.kubernetes.io/component: {{ index . 1 }}
 
 {{- define "moorage.image" -}}
 {{- $image := .Values.image -}}
-{{- $repository := required "image.repository is not set: Moorage publishes no image, so build one and name it" $image.repository -}}
+{{- $repository := required "image.repository is not set: build an image (docs/howto/container.md), and name it" $image.repository -}}
 {{- if $image.digest -}}
 {{- printf "%s@%s" $repository $image.digest -}}
 {{- else -}}
