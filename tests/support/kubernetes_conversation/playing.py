@@ -77,8 +77,8 @@ class Conversation:
         last = loop.time() + PATIENCE
         found = await self._send(step)
         while step.until and found["status"] != step.until and loop.time() < last:
-            # There is no event to wait for: the server reads rights when it is told of them.
-            await asyncio.sleep(PAUSE)
+            # There is no event to wait for: the server reads rights a moment after they are stored.
+            await _pause()
             found = await self._send(step)
         self._bodies[step.name] = found["body"]
         self.answers[step.name] = self._normal.answer(found, fields=step.fields)
@@ -131,6 +131,12 @@ class Conversation:
         if isinstance(value, dict):
             return {name: self._filled(one) for name, one in value.items()}
         return [self._filled(one) for one in value] if isinstance(value, list) else value
+
+
+async def _pause() -> None:
+    over = asyncio.get_running_loop().create_future()
+    asyncio.get_running_loop().call_later(PAUSE, over.set_result, None)
+    await over
 
 
 async def _read(answer: aiohttp.ClientResponse) -> Answer:
