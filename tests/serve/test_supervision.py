@@ -16,7 +16,7 @@ from tests.serve.wire import request, talk
 from tests.systemd.systemd_double import NotifySocket
 
 HERE = Path(__file__).parent
-WATCHDOG_SECONDS = 2.0
+WATCHDOG_SECONDS = 4.0
 READING = "not ready: the database cannot be read"
 
 
