@@ -196,7 +196,17 @@ CASES = (
     ),
     Case("another RAID", bmh("available", SOFT, had=RAID), bmh("available", RAID, had=RAID), True),
     Case("a RAID while it is prepared", bmh("preparing", RAID), bmh("preparing"), False),
-    Case("hints", bmh("available", HINTS), _IDLE, True),
+    *(
+        Case(
+            f"the operator notes the architecture, {state}",
+            bmh(state, IMAGE, {"architecture": "x86_64"}),
+            bmh(state, IMAGE),
+            False,
+            "system:serviceaccount:metal3:operator",
+        )
+        for state in ("preparing", "available", "provisioning")
+    ),
+    Case("hints: they prepare nothing", bmh("available", HINTS), _IDLE, False),
     Case("no hints", bmh("available", {"rootDeviceHints": {}}), _IDLE, False),
     Case(
         "the hints that it has",

@@ -15,7 +15,6 @@ from tests.support.guard import Guard
 from tests.support.suites import print_line
 from tests.systemd.systemd_double import SECONDS, NotifySocket
 
-
 TLS = ("--tls-cert", str(CERTIFICATE), "--tls-key", str(KEY))
 
 

@@ -68,10 +68,8 @@ class Actions:
             named = {"name": bmc.get("credentialsName", "")}
             status["goodCredentials"] = {"credentials": named, "credentialsVersion": "1"}
             self.events.append(("BMCAccessValidated", "Verified access to BMC"))
-        if first or restart:
-            hosts.clear_error(self.host)
-            return UPDATE
-        return None
+        is_new = (first or restart) and hosts.clear_error(self.host)
+        return UPDATE if is_new else None
 
     async def inspect(self) -> Result:
         """Inspect the host: `actionInspecting`."""

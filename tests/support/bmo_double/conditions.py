@@ -1,7 +1,12 @@
-"""The conditions of a host (`computeConditions`), without its health and failures of its power."""
+"""The conditions of a host (`computeConditions`), without its health and failures of its power.
+
+They note the generation of the specification: so each change of it makes the operator store the
+status, and `lastUpdated` with it, although nothing else happens.
+"""
 
 from tests.support.bmo_double.hosts import Object, state
 
+HEALTHY = "Healthy"
 REASONS = {
     "registering": "Registering",
     "preparing": "Preparing",
@@ -16,14 +21,17 @@ REASONS = {
 
 def update(host: Object, now: str) -> bool:
     """Set the conditions; return whether one of them has changed."""
-    status = host.setdefault("status", {})
+    status, generation = host.setdefault("status", {}), host["metadata"].get("generation", 0)
     held = {one["type"]: one for one in status.get("conditions", ())}
     found = []
     for kind, (value, reason) in sorted(_wanted(host).items()):
-        new = {"type": kind, "status": value, "reason": reason, "message": ""}
         old = held.get(kind, {})
-        same = all(old.get(name) == one for name, one in new.items())
-        found.append(old if same else {**new, "lastTransitionTime": now})
+        if kind == HEALTHY and old:
+            found.append(old)  # it is set once, as long as nothing is known of it
+            continue
+        when = old["lastTransitionTime"] if old.get("status") == value else now
+        new = {"type": kind, "status": value, "reason": reason, "message": ""}
+        found.append({**new, "observedGeneration": generation, "lastTransitionTime": when})
     changed = found != status.get("conditions", [])
     status["conditions"] = found
     return bool(changed)
@@ -43,7 +51,7 @@ def _wanted(host: Object) -> dict[str, tuple[str, str]]:
         "Provisioned": ("True", "Provisioned") if used else not_used,
         "Ready": ("True", "Provisioned") if used else not_used,
         "Progressing": ("True", REASONS[now]) if now in REASONS else ("False", "NotProgressing"),
-        "Healthy": ("Unknown", "Unknown"),
+        HEALTHY: ("Unknown", "Unknown"),
     }
     ready = {"error": "Error", "servicing": "Servicing", "detached": "Detached"}
     if operational in ready:

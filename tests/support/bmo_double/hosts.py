@@ -198,10 +198,7 @@ def may_be_paused(host: Object) -> bool:
     goes_on = state(host) in ("inspecting", "preparing") and needs_provisioning(host)
     leaves = bool(host["metadata"].get("deletionTimestamp"))
     tries_again = backs_off(host) and state(host) != "deprovisioning"
-    idle = state(host) == "available" and DETACHED not in annotations(host)
-    # Nothing is prepared for hints alone; to be held back for them does no harm.
-    hinted = idle and has_new_hints(host)
-    return something_to_start(host) or ((goes_on or tries_again or hinted) and not leaves)
+    return something_to_start(host) or ((goes_on or tries_again) and not leaves)
 
 
 def clear_error(host: Object, operational: str = "OK") -> bool:

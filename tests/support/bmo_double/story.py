@@ -104,6 +104,16 @@ CHAPTERS = (
         (),
     ),
     Chapter(
+        "a description changes nothing, but the status is stored again",
+        {"spec": {"description": "mine"}},
+        lambda found: all(
+            one["observedGeneration"] == found["metadata"]["generation"]
+            for one in status(found)["conditions"]
+            if one["type"] != "Healthy"
+        ),
+        (),
+    ),
+    Chapter(
         "it is inspected again",
         annotated(inspect=""),
         lambda found: (

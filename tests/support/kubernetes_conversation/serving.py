@@ -72,6 +72,21 @@ EVENT: dict[str, Any] = {
     "count": 1,
 }
 
+OTHER_EVENTS = f"/apis/events.k8s.io/v1/namespaces/{SPACE}/events"
+OTHER_EVENT: dict[str, Any] = {
+    "apiVersion": "events.k8s.io/v1",
+    "kind": "Event",
+    "metadata": {"name": "other", "namespace": SPACE},
+    "regarding": EVENT["involvedObject"],
+    "eventTime": "2026-01-01T00:00:00.000000Z",
+    "reportingController": "moorage.dev/governor",
+    "reportingInstance": "one",
+    "action": "Wait",
+    "type": "Normal",
+    "reason": "Waiting",
+    "note": "Place 1 in line of deploy",
+}
+
 DISCOVERED: tuple[Step, ...] = (
     get("the group", "/apis/metal3.io"),
     get("its resources", "/apis/metal3.io/v1alpha1"),
@@ -85,6 +100,7 @@ DISCOVERED: tuple[Step, ...] = (
     get("a path that is none", "/nothing"),
     put("a collection is replaced", HOSTS, host("one")),
     create("a part is created", host("one"), f"{HOSTS}/one/status"),
+    create("a host is created by its name", host("by-name"), f"{HOSTS}/by-name", dryRun="All"),
     delete("a part is deleted", f"{HOSTS}/one/status"),
 )
 
@@ -137,4 +153,6 @@ POSTED: tuple[Step, ...] = (
         EVENTS,
     ),
     delete("an event is deleted", f"{EVENTS}/{EVENT['metadata']['name']}"),
+    create("an event of the other API", OTHER_EVENT, OTHER_EVENTS),
+    get("an event seen by the other API", f"{EVENTS}/other"),
 )

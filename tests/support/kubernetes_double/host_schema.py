@@ -22,7 +22,7 @@ CONDITION_TYPE = (
 )
 
 
-def fields(required: str = "", **known: Schema) -> Schema:
+def fields(required: str = "", /, **known: Schema) -> Schema:
     """Return the schema of an object."""
     found: Schema = {"type": "object", "properties": known}
     return {**found, "required": required.split()} if required else found

@@ -142,6 +142,6 @@ class Received:
             raise not_supported(kind.group, kind.plural, verb) if kind.custom else NotServed
         if not named and verb in ("update", "patch"):
             raise bad_request("name must be provided") if kind.custom else NotServed
-        if named and verb == "create":
+        if named and verb == "create" and not kind.custom:
             raise not_supported(kind.group, kind.plural, verb)
         return verb

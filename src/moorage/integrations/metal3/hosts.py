@@ -63,10 +63,6 @@ PROVISIONED = ("provisioned", "externally provisioned")
 SERVICING = "servicing"
 """The operational status of a host in use whose firmware is changed (`doServiceIfNeeded`)."""
 
-SETTINGS = ("raid", "rootDeviceHints")
-"""Settings that BMO applies to an available host first, except for an inspection; by names of both
-the specification and `status.provisioning` (`saveHostProvisioningSettings`)."""
-
 FAILED_WORK: Mapping[str, tuple[str, ...]] = {
     "inspecting": ("inspection error",),
     "preparing": ("preparation error",),
@@ -215,21 +211,14 @@ def may_work(host: BareMetalHost) -> bool:
 
 
 def has_new_settings(host: BareMetalHost) -> bool:
-    """Return whether BMO prepares an available host again: other RAID, or root device hints.
+    """Return whether BMO prepares an available host again: for another RAID.
 
-    Whether hints are missing that a hardware profile has is not compared, nor a RAID that is not
-    wanted any more: such a host is counted as soon as it is prepared. A software RAID volume may be
-    the root device in place of the hints (`updateRootDeviceHints`).
+    A RAID that is not wanted any more is not compared: such a host is counted as soon as it is
+    prepared. Root device hints prepare nothing: the registration, which comes first in each look,
+    has taken them over already (`matchProfile`).
     """
-    spec, had = _within(host, "spec"), _within(host, "status", "provisioning")
-    volumes = _within(host, "spec", "raid").get("softwareRAIDVolumes")
-    on_raid = isinstance(volumes, list) and any(
-        isinstance(one, Mapping) and one.get("rootVolume") for one in volumes
-    )
-    names = SETTINGS[:1] if on_raid else SETTINGS
-    return any(
-        (wanted := _plain(spec.get(name))) and wanted != _plain(had.get(name)) for name in names
-    )
+    wanted = _plain(_within(host, "spec").get("raid"))
+    return bool(wanted) and wanted != _plain(_within(host, "status", "provisioning").get("raid"))
 
 
 def needs_provisioning(host: BareMetalHost) -> bool:
