@@ -129,6 +129,12 @@ def test_each_service_has_a_ceiling() -> None:
 
 
 @pytest.mark.parametrize("unit", EXPOSURE)
+def test_no_unit_dumps_its_memory(unit: str) -> None:
+    """The watchdog ends a process by SIGABRT; systemd's own measure does not ask about dumps."""
+    assert settings((UNITS / unit).read_text())["Service"]["LimitCORE"] == ["0"]
+
+
+@pytest.mark.parametrize("unit", EXPOSURE)
 def test_the_units_are_hardened(root: Path, unit: str) -> None:
     """Systemd's own measure of what a service could do beyond its task."""
     safe, found = exposure(root, unit, EXPOSURE[unit])
