@@ -48,7 +48,12 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     assert [command.split()[:2] for command in left if "venv" not in command] == [
         *(["/opt/moorage/bin/pip", "install"],) * 2,
         ["systemctl", "daemon-reload"],
+        ["systemctl", "status"],
+        ["cd", "/var/lib/moorage"],
         ["systemctl", "edit"],
+        ["systemctl", "stop"],
+        ["systemctl", "start"],
+        ["curl", "--fail"],
         ["systemctl", "restart"],
     ]
     for path in UNITS.iterdir():

@@ -111,7 +111,7 @@ class Server(uvicorn.Server):
         yield
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Accept no more, answer what those have sent that were just accepted, finish the rest."""
+        """Accept no more, answer requests on connections accepted just before, finish the rest."""
         acceptors = [cast(Acceptor, one) for one in self.servers]
         for acceptor in acceptors:
             acceptor.rest()
