@@ -177,7 +177,7 @@ installations: $(VENV)/dev.stamp $(INSTALLERS_VENV)/stamp ## Install Moorage wit
 	INSTALLERS=$(abspath $(INSTALLERS_VENV)/bin) $(PYTEST) -q -n $(BUSY_WORKERS) tests/installations $(ARGS)
 
 containers: $(VENV)/dev.stamp $(CLIENT_VENV)/stamp $(DEBIAN_ROOT) ## Build the container images on a minimal Debian, without an engine, and run them (as root)
-	BASE=$(abspath $(DEBIAN_ROOT)) CLIENT=$(abspath $(CLIENT_VENV)/bin) $(PYTEST) -q -n 0 tests/containers $(ARGS)
+	BASE=$(abspath $(DEBIAN_ROOT)) CLIENT=$(abspath $(CLIENT_VENV)/bin) unshare --mount $(PYTEST) -q -n 0 tests/containers $(ARGS)
 
 # The release of this commit in dist/ is compared with one that is built elsewhere, with other settings.
 releases: $(VENV)/dev.stamp release ## Build the release, again elsewhere, and compare; test the workflow that publishes it

@@ -2,7 +2,6 @@
 
 import os
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -64,20 +63,19 @@ def test_what_they_have(builder: Builder, images: dict[str, Image]) -> None:
     assert all((builder.build("tools").root / name).exists() for name in PLANTED)
 
 
-def test_a_wrong_hash_fails(tmp_path: Path) -> None:
+def test_a_wrong_hash_fails(folder: Path) -> None:
     """A package that differs from the lock is refused."""
+    project, made = folder / "wrong", folder / "wrong-made"
+    project.mkdir()
+    made.mkdir()
     lock = (ROOT / "requirements-image.lock").read_text()
     wrong = re.sub(r"sha256:\w{64}", f"sha256:{'0' * 64}", lock)
     for name in ("image", "server"):
-        (tmp_path / f"requirements-{name}.lock").write_text(wrong)
+        (project / f"requirements-{name}.lock").write_text(wrong)
     for name in ("Containerfile", ".containerignore"):
-        (tmp_path / name).write_bytes((ROOT / name).read_bytes())
-    (tmp_path / "made").mkdir()
-    try:
-        with pytest.raises(NotBuilt, match="DO NOT MATCH THE HASHES"):
-            Builder(tmp_path, Path(os.environ["BASE"]), tmp_path / "made").build("tools")
-    finally:
-        shutil.rmtree(tmp_path / "made")
+        (project / name).write_bytes((ROOT / name).read_bytes())
+    with pytest.raises(NotBuilt, match="DO NOT MATCH THE HASHES"):
+        Builder(project, Path(os.environ["BASE"]), made).build("tools")
 
 
 def test_the_page(docker: Docker, tmp_path: Path) -> None:

@@ -151,7 +151,7 @@ def test_images_are_pushed(publish: Any, tmp_path: Path) -> None:
     assert did[0] == login
     assert (tmp_path / "read").read_text() == "secret"
     image = f"registry.example/fleet/moorage:{__version__}"
-    tags = {"server": image, "all": f"{image}-all", "client": f"{image}-client"}
+    tags = {"all": image, "server": f"{image}-server", "client": f"{image}-client"}
     label = "--label org.opencontainers.image.source=https://forge.example/fleet ."
     assert did[1:] == [
         *(

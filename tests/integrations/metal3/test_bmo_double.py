@@ -9,7 +9,7 @@ from tests.support.bmo_double.hosts import PAUSED
 from tests.support.bmo_double.ironic_nodes import IronicNodes
 from tests.support.bmo_double.memory_nodes import MemoryNodes
 from tests.support.bmo_double.operator import Operator, Settings
-from tests.support.bmo_double.story import NAME, SPACE, Story, told
+from tests.support.bmo_double.story import NAME, SPACE, Story, untrue
 from tests.support.ironic_double.agenda import Agenda
 from tests.support.ironic_double.faults import Fault
 from tests.support.ironic_double.server import IronicDouble
@@ -348,7 +348,7 @@ def test_it_tells_the_story_of_the_original() -> None:
     """Of a host it shows the same, chapter by chapter, as the real operator has shown."""
 
     async def scene(world: World) -> None:
-        assert told(await Story(world.api, Machine(world.nodes)).tell()) == []
+        assert untrue(await Story(world.api, Machine(world.nodes)).tell()) == []
 
     play(scene, scale=5 * SCALE)
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from moorage.integrations.ironic.gate.process import CLOSE_SECONDS, FINISH_SECONDS
 from tests.kubernetes.chart.helm import CHART, Helm, Object, Refused, name_of, named, pods
 from tests.kubernetes.chart.sets import EVERYTHING, IMAGE, MADE, RULES, SETS
 from tests.kubernetes.cluster import ROOT
@@ -271,6 +272,35 @@ def test_processes_on_postgresql_are_replaced_one_by_one(made: dict[str, list[Ob
         "kubernetes.io/hostname",
         "topology.kubernetes.io/zone",
     }
+
+
+def test_a_gate_gets_the_time_that_it_needs_to_stop(made: dict[str, list[Object]]) -> None:
+    """Nodes learn first that it gets no new connections; then it finishes what Ironic has."""
+    pod = pods(made["everything"])["Deployment/moorage-gate"]["spec"]
+    wait = pod["containers"][0]["lifecycle"]["preStop"]["sleep"]["seconds"]
+    assert pod["terminationGracePeriodSeconds"] >= wait + FINISH_SECONDS + CLOSE_SECONDS
+
+
+def test_what_protects_a_ledger_in_sqlite(made: dict[str, list[Object]]) -> None:
+    """At most one pod at any time, which can be replaced even if it is never ready; its files keep
+    their modes when the volume is mounted again; the volume outlives the release.
+    """
+    spec = named(made["sqlite"], "StatefulSet/moorage")["spec"]
+    assert (spec["replicas"], spec["podManagementPolicy"]) == (1, "Parallel")
+    pod = spec["template"]["spec"]
+    assert pod["securityContext"]["fsGroupChangePolicy"] == "OnRootMismatch"
+    assert "preStop" not in pod["containers"][0].get("lifecycle", {})  # nobody else could serve
+    claim = named(made["sqlite"], "PersistentVolumeClaim/moorage-data")
+    assert claim["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"}
+
+
+def test_budgets_let_nodes_be_drained(made: dict[str, list[Object]]) -> None:
+    """One pod at a time may go, and one that does not work at any time."""
+    for name in ("postgresql", "keystone", "everything"):
+        for one in made[name]:
+            if one["kind"] == "PodDisruptionBudget":
+                assert one["spec"]["maxUnavailable"] == 1
+                assert one["spec"]["unhealthyPodEvictionPolicy"] == "AlwaysAllow"
 
 
 def test_the_policy_lets_the_server_reach_its_database_and_keystone(

@@ -5,6 +5,7 @@ import tempfile
 from pathlib import Path
 
 from tests.kubernetes.cluster import KubernetesCluster
+from tests.kubernetes.conversation.real_world import RealWorld
 from tests.support.kubernetes_conversation.comparing import record
 from tests.support.kubernetes_conversation.playing import Place, hold
 
@@ -14,7 +15,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, KubernetesCluster(Path(folder)) as cluster:
         cluster.serve_hosts()
         place = Place(cluster.url, cluster.token, cluster.tls)
-        record(asyncio.run(hold(place, Path(folder))))
+        record(asyncio.run(hold(place, Path(folder), RealWorld(cluster))))
 
 
 if __name__ == "__main__":

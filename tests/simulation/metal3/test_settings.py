@@ -46,7 +46,7 @@ class Settings(Deployments):
         self.overshoots = self.nodes.book.most_busy > self.limit
 
     @property
-    def pauses(self) -> int:
+    def times_paused(self) -> int:
         """How often a host with these settings was paused."""
         changes = self.cluster.double.storage.after(0)
         return sum(
@@ -75,7 +75,7 @@ def test_hints_need_no_turn() -> None:
     """Root device hints are taken over at once, by all hosts; none works for them, or is paused."""
     world = Settings(0, HINTS).run()
     assert world.nodes.book.most_busy == 0
-    assert world.pauses == 0
+    assert world.times_paused == 0
 
 
 def test_without_the_pause_all_are_prepared_at_once() -> None:

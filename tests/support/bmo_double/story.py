@@ -7,6 +7,7 @@ double to it. All hosts of the fixture share the state of one machine, so there 
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -270,7 +271,9 @@ class Story:
             )
         if chapter.quiet:
             writes = len(self.versions)
-            await asyncio.sleep(QUIET)
+            self._changed.clear()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._changed.wait(), QUIET)
             return tuple(shown(one) for one in self.versions[writes:])
         await self._until(chapter.ends, began)
         return self._seen(began, before)
@@ -300,7 +303,7 @@ DELETED = ("powering off before delete OK on", "deleting OK")
 """What is seen of a host that is deleted while it is available."""
 
 
-def told(found: dict[str, tuple[str, ...]]) -> list[str]:
+def untrue(found: dict[str, tuple[str, ...]]) -> list[str]:
     """Return in which chapters something else is seen than of the real operator."""
     right: dict[str, Any] = {one.name: one.seen for one in CHAPTERS} | {"it is deleted": DELETED}
     return [f"{name}: {found.get(name)}" for name, seen in right.items() if found.get(name) != seen]

@@ -1,6 +1,7 @@
 """Holds the conversation with the double, in hurried time."""
 
 import asyncio
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ STEP = 0.05
 def answers_of_double(
     folder: Path | None = None, steps: tuple[Step, ...] = STEPS
 ) -> dict[str, Any]:
-    """Return what the double answers; `folder` as for `hold`."""
+    """Return what the double answers; without a folder, to the steps alone."""
     answers: dict[str, Any] = {}
 
     async def play(loop: VirtualLoop) -> None:
@@ -39,10 +40,26 @@ async def _hurry(loop: VirtualLoop) -> None:
         loop.advance(STEP)
 
 
+@dataclass
+class DoubleWorld:
+    """The double has no etcd: a compaction changes nothing of what it serves."""
+
+    double: KubernetesDouble
+
+    async def compact(self) -> None:
+        """Do nothing."""
+
+    async def restart(self) -> None:
+        """Stop it, and start it on the same port."""
+        await self.double.stop()
+        await self.double.start()
+
+
 async def _answers(folder: Path | None, steps: tuple[Step, ...]) -> dict[str, Any]:
     governor = service_account(ROLES, SPACE, "governor")
     if governor.user != GOVERNOR:
         raise ValueError(f"the steps name {GOVERNOR}, not {governor.user}")
     accounts = {TOKEN: ADMIN, "governor": governor}
     async with KubernetesDouble(accounts=accounts) as double:
-        return await hold(Place(double.url, TOKEN), folder, steps)
+        world = None if folder is None else DoubleWorld(double)
+        return await hold(Place(double.url, TOKEN), folder, world, steps)

@@ -6,11 +6,18 @@ import ssl
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import aiohttp
 
-from tests.support.kubernetes_conversation import admitting, hosts, patching, serving, watching
+from tests.support.kubernetes_conversation import (
+    admitting,
+    aging,
+    hosts,
+    patching,
+    serving,
+    watching,
+)
 from tests.support.kubernetes_conversation.normal import Normal
 from tests.support.kubernetes_conversation.steps import Ask, Of, Step, Watch, create
 from tests.support.kubernetes_double.patches import merged
@@ -43,6 +50,16 @@ class Place:
     tls: ssl.SSLContext | None = None
 
 
+class World(Protocol):
+    """What is done to a server."""
+
+    async def compact(self) -> None:
+        """Let its etcd forget all versions but the present one."""
+
+    async def restart(self) -> None:
+        """End it, and start it again at the same address."""
+
+
 class Conversation:
     """A conversation that is being held. `answers` has what was answered to each step by name."""
 
@@ -59,6 +76,14 @@ class Conversation:
                 await self._watch(step)
             else:
                 await self._ask(step)
+
+    async def play_aging(self, world: World) -> None:
+        """Play the steps about lists and watches that get old."""
+        await self.play(aging.YOUNG)
+        await world.compact()
+        await self.play(aging.COMPACTED)
+        await world.restart()
+        await self.play(aging.RESTARTED)
 
     async def play_admission(self, folder: Path) -> None:
         """Play the steps about a webhook; note what it was asked."""
@@ -77,8 +102,8 @@ class Conversation:
         last = loop.time() + PATIENCE
         found = await self._send(step)
         while step.until and found["status"] != step.until and loop.time() < last:
-            # There is no event to wait for: the server reads rights when it is told of them.
-            await asyncio.sleep(PAUSE)
+            # There is no event to wait for: the server reads rights a moment after they are stored.
+            await _pause()
             found = await self._send(step)
         self._bodies[step.name] = found["body"]
         self.answers[step.name] = self._normal.answer(found, fields=step.fields)
@@ -133,6 +158,12 @@ class Conversation:
         return [self._filled(one) for one in value] if isinstance(value, list) else value
 
 
+async def _pause() -> None:
+    over = asyncio.get_running_loop().create_future()
+    asyncio.get_running_loop().call_later(PAUSE, over.set_result, None)
+    await over
+
+
 async def _read(answer: aiohttp.ClientResponse) -> Answer:
     text = await answer.text()
     try:
@@ -153,11 +184,15 @@ async def _events(answer: aiohttp.ClientResponse) -> AsyncIterator[Any]:
 
 
 async def hold(
-    place: Place, folder: Path | None = None, steps: tuple[Step, ...] = STEPS
+    place: Place,
+    folder: Path | None = None,
+    world: World | None = None,
+    steps: tuple[Step, ...] = STEPS,
 ) -> dict[str, Answer]:
     """Hold the conversation with a server; return its answers.
 
-    `folder` is for the certificate of a webhook; None: there is none.
+    `folder` is for the certificate of a webhook; None: there is none. `world` restarts the server;
+    None: it is not restarted.
     """
     names = [one.name for step in steps for one in (step, *getattr(step, "during", ()))]
     if twice := {name for name in names if names.count(name) > 1}:
@@ -169,4 +204,6 @@ async def hold(
         await conversation.play(steps)
         if folder is not None:
             await conversation.play_admission(folder)
+        if world is not None:
+            await conversation.play_aging(world)
         return conversation.answers

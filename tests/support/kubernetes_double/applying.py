@@ -2,7 +2,7 @@
 
 Fields are the paths of `fieldsV1`, an element for each step, such as `f:spec` or `v:"finalizer"`.
 As in structured-merge-diff, an update also owns the objects that it has added (`.`), an apply only
-values. A list is one value, unless the schema says how its items are told apart.
+values. A list is one value, unless the schema names the keys of its items.
 """
 
 import copy

@@ -74,10 +74,7 @@ class Reads:
         if kind.custom:
             metadata["continue"] = ""
         if left:
-            token = base64.urlsafe_b64encode(
-                json.dumps({"v": version, "left": len(left), "n": len(self._pages)}).encode()
-            ).decode()
-            self._pages[token] = left
+            token = self._token(left, version)
             metadata["continue"] = token
             if not request.query.get("labelSelector") and not request.query.get("fieldSelector"):
                 metadata["remainingItemCount"] = len(left)
@@ -112,8 +109,24 @@ class Reads:
             why = "continue key is not valid: illegal base64 data at input byte 0"
             raise status.bad_request(f"invalid continue token: {why}") from None
         if version < self._storage.compacted:
-            raise status.Refused(410, TOO_OLD)
+            raise self._too_old(request, items)
         return version, items
+
+    def _too_old(self, request: Received, items: list[Object]) -> status.Refused:
+        """Return the refusal of an old page, with a token for the rest of the present state."""
+        kind, first = request.target.kind, _place(items[0])
+        now = self._storage.of(kind, request.target.namespace or None)
+        token = self._token([one for one in now if _place(one) >= first], self._storage.version)
+        refused = status.Refused(410, TOO_OLD)
+        refused.body["metadata"] = {"continue": token}
+        return refused
+
+    def _token(self, left: list[Object], version: int) -> str:
+        token = base64.urlsafe_b64encode(
+            json.dumps({"v": version, "left": len(left), "n": len(self._pages)}).encode()
+        ).decode()
+        self._pages[token] = left
+        return token
 
     def _at(self, target: Target, version: int) -> Iterator[Object]:
         """Yield the objects of an earlier state. Raises Refused."""
@@ -208,6 +221,11 @@ class Reads:
         kind = target.kind
         found = {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": metadata}
         return {"type": "BOOKMARK", "object": found}
+
+
+def _place(found: Object) -> tuple[str, str]:
+    metadata = found["metadata"]
+    return metadata.get("namespace", ""), metadata["name"]
 
 
 def _version(request: Received) -> int:

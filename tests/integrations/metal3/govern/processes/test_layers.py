@@ -100,7 +100,7 @@ def test_layers(tmp_path: Path, gated: bool) -> None:
 
     async def play() -> None:
         async with (
-            asyncio.timeout(40.0),
+            asyncio.timeout(90.0),
             World(tmp_path, IronicDouble(scale=SCALE), LIMIT) as world,
         ):
             await run(world)
