@@ -12,7 +12,17 @@ import yaml
 
 from moorage.integrations.ironic.gate.process import CLOSE_SECONDS, FINISH_SECONDS
 from tests.kubernetes.chart.helm import CHART, Helm, Object, Refused, name_of, named, pods
-from tests.kubernetes.chart.sets import EVERYTHING, IMAGE, MADE, RULES, SETS
+from tests.kubernetes.chart.sets import (
+    DATABASE,
+    EVERYTHING,
+    IMAGE,
+    MADE,
+    NAME_SERVER,
+    OUTSIDE,
+    PEER,
+    RULES,
+    SETS,
+)
 from tests.kubernetes.cluster import ROOT
 from tests.support.alert_rules import alerts, parsed_rules
 
@@ -303,23 +313,49 @@ def test_budgets_let_nodes_be_drained(made: dict[str, list[Object]]) -> None:
                 assert one["spec"]["unhealthyPodEvictionPolicy"] == "AlwaysAllow"
 
 
+def called(objects: list[Object]) -> list[tuple[list[int], list[Object]]]:
+    """Return which ports the server may call, and where; no peers: everywhere."""
+    egress = named(objects, "NetworkPolicy/moorage-server")["spec"]["egress"]
+    return [
+        ([port["port"] for port in rule.get("ports", [])], rule.get("to", [])) for rule in egress
+    ]
+
+
 def test_the_policy_lets_the_server_reach_its_database_and_keystone(
     made: dict[str, list[Object]],
 ) -> None:
-    """Besides names, and what `serverEgress` adds; with SQLite nothing else."""
-    ports = {
-        name: [
-            port["port"]
-            for rule in named(made[name], "NetworkPolicy/moorage-server")["spec"]["egress"]
-            for port in rule.get("ports", [])
-        ]
-        for name in ("postgresql", "keystone", "everything")
-    }
-    assert ports == {
-        "postgresql": [53, 53, 5432],
-        "keystone": [53, 53, 5432, 5000],
-        "everything": [53, 53],
-    }
+    """Besides names, and what `serverEgress` adds; with SQLite nothing else.
+
+    Where a value lists peers, only these; everywhere otherwise.
+    """
+    assert called(made["postgresql"]) == [([53, 53], []), ([5432], [])]
+    assert called(made["keystone"]) == [
+        ([53, 53], [NAME_SERVER]),
+        ([5432], [DATABASE]),
+        ([5000], [PEER]),
+    ]
+    assert called(made["everything"]) == [([53, 53], []), ([], [OUTSIDE])]
+
+
+@pytest.mark.parametrize(
+    ("address", "port"),
+    [
+        ("https://keystone.example:5000/v3", 5000),
+        ("https://keystone.example/v3", 443),
+        ("http://keystone.example/v3", 80),
+        ("https://10.0.0.15/v3", 443),
+        ("https://keystone-2/v3", 443),
+        ("http://10.0.0.15:5000/v3", 5000),
+        ("https://[fd00::15]/v3", 443),
+        ("https://[fd00::15]:5000/v3", 5000),
+    ],
+)
+def test_the_policy_reads_the_port_of_keystone(helm: Helm, address: str, port: int) -> None:
+    """The digits at the end of a host are not a port."""
+    keystone = SETS["keystone"]
+    settings = {**keystone["server"]["settings"], "keystone_url": address}
+    objects = helm.template({**keystone, "server": {**keystone["server"], "settings": settings}})
+    assert called(objects)[-1] == ([port], [PEER])
 
 
 def changed(path: str, value: Any) -> dict[str, Any]:
