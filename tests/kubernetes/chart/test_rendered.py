@@ -358,6 +358,53 @@ def test_the_policy_reads_the_port_of_keystone(helm: Helm, address: str, port: i
     assert called(objects)[-1] == ([port], [PEER])
 
 
+def published(values: dict[str, Any], helm: Helm) -> list[dict[str, bool]]:
+    """Return which paths the Ingress and the HTTPRoute publish, and whether each is a prefix."""
+    everything: dict[str, Any] = {
+        **EVERYTHING,
+        **{part: {**EVERYTHING[part], **values.get(part, {})} for part in ("ingress", "httpRoute")},
+        "server": {**EVERYTHING["server"], **values.get("server", {})},
+    }
+    objects = helm.template(everything)
+    hosts = named(objects, "Ingress/moorage")["spec"]["rules"]
+    (rule,) = named(objects, "HTTPRoute/moorage")["spec"]["rules"]
+    return [
+        *({one["path"]: one["pathType"] == "Prefix" for one in r["http"]["paths"]} for r in hosts),
+        {one["path"]["value"]: one["path"]["type"] == "PathPrefix" for one in rule["matches"]},
+    ]
+
+
+def reaches(paths: dict[str, bool], path: str) -> bool:
+    """Return whether a path is published; prefixes are of whole segments."""
+    return any(
+        path == one or (prefix and f"{path}/".startswith(f"{one.rstrip('/')}/"))
+        for one, prefix in paths.items()
+    )
+
+
+PLACEMENT = ("/resource_providers", "/allocation_candidates", "/allocations/1", "/reshaper")
+OTHERS = ("/", "/v1/leases", "/v1/openapi.json", "/ui", "/ui/pools/builds", "/readyz")
+
+
+def test_routes_do_not_publish_the_metrics(helm: Helm) -> None:
+    """All other paths of the server are published, also below a path."""
+    plain, below = {}, {"path": "/placement"}
+    prefixed = {"settings": {"path_prefix": "/placement"}}
+    for values, prefixes in (
+        (plain, [""]),
+        ({"ingress": below, "httpRoute": below, "server": prefixed}, ["/placement"]),
+        ({"server": prefixed}, ["", "/placement"]),
+    ):
+        for paths in published(values, helm):
+            assert len(paths) <= 64  # of one rule of an HTTPRoute
+            for prefix in prefixes:
+                missing = [one for one in (*PLACEMENT, *OTHERS) if not reaches(paths, prefix + one)]
+                assert not missing
+                assert not prefix or reaches(paths, prefix)
+                for metrics in ("/metrics", "/metrics/", "/%6detrics", "//metrics"):
+                    assert not reaches(paths, prefix + metrics), metrics
+
+
 def changed(path: str, value: Any) -> dict[str, Any]:
     """Return values with one more, by its path."""
     made: Any = value
