@@ -56,7 +56,7 @@ EVERYTHING: dict[str, Any] = {
         "service": {"type": "LoadBalancer", "annotations": {"lb.example/scope": "internal"}},
         "podAnnotations": {"example.org/team": "capacity"},
         "extraEnv": [{"name": "TZ", "value": "UTC"}],
-        "extraVolumes": [{"name": "more", "emptyDir": {}}],
+        "extraVolumes": [{"name": "more", "emptyDir": {"sizeLimit": "1Mi"}}],
         "extraVolumeMounts": [{"name": "more", "mountPath": "/more"}],
         **PLACED,
     },

@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from moorage.integrations.ironic.gate.process import CLOSE_SECONDS, FINISH_SECONDS
+from moorage.integrations.ironic.gate.spool import ALL_BYTES_MAX
 from tests.kubernetes.chart.helm import CHART, Helm, Object, Refused, name_of, named, pods
 from tests.kubernetes.chart.sets import (
     DATABASE,
@@ -302,6 +303,35 @@ def test_what_protects_a_ledger_in_sqlite(made: dict[str, list[Object]]) -> None
     assert "preStop" not in pod["containers"][0].get("lifecycle", {})  # nobody else could serve
     claim = named(made["sqlite"], "PersistentVolumeClaim/moorage-data")
     assert claim["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"}
+
+
+BYTES = {"Mi": 1 << 20, "Gi": 1 << 30}
+
+
+def size(text: str) -> int:
+    """Return a size in bytes."""
+    return int(text[:-2]) * BYTES[text[-2:]]
+
+
+@each_set
+def test_no_pod_fills_the_disk_of_its_node(made: dict[str, list[Object]], name: str) -> None:
+    """Folders that are lost with a pod have a limit, and a pod asks for the sum of them."""
+    for one, pod in pods(made[name]).items():
+        volumes = [each for each in pod["spec"]["volumes"] if "emptyDir" in each]
+        needed = sum(size(each["emptyDir"]["sizeLimit"]) for each in volumes)
+        if needed:
+            (container,) = pod["spec"]["containers"]
+            assert size(container["resources"]["requests"]["ephemeral-storage"]) >= needed, one
+
+
+def test_bodies_fit_into_the_folder_of_the_gate(made: dict[str, list[Object]]) -> None:
+    """Kubernetes does not evict a gate that keeps as many bodies as it may."""
+    (tmp,) = [
+        each
+        for each in pods(made["gate"])["Deployment/moorage-gate"]["spec"]["volumes"]
+        if each["name"] == "tmp"
+    ]
+    assert size(tmp["emptyDir"]["sizeLimit"]) > ALL_BYTES_MAX
 
 
 def test_budgets_let_nodes_be_drained(made: dict[str, list[Object]]) -> None:
