@@ -125,9 +125,6 @@ WRONG = {
     "a setting": {"server": {"settings": {"log_leval": "info"}}},
     "a type": {"gate": {"enabled": "yes"}},
     "a name": {"server": {"tls": {"secret": "UPPER"}}},
-    "a password": {
-        "server": {"database": {"postgresql": {"address": "postgresql://a:b@c/d"}}},
-    },
 }
 
 

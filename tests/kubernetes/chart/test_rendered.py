@@ -27,6 +27,7 @@ from tests.kubernetes.chart.sets import (
 from tests.kubernetes.cluster import ROOT
 from tests.support.alert_rules import alerts, parsed_rules
 
+CHARTED = yaml.safe_load((CHART / "files/charted.yaml").read_text())
 each_set = pytest.mark.parametrize("name", SETS)
 
 
@@ -453,10 +454,13 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
         changed("server.settings", {"log_leval": "info"}),
         "additional properties 'log_leval' not allowed",
     ),
-    "a setting of the chart": (
-        changed("server.settings", {"listen": "0.0.0.0:1"}),
-        "additional properties 'listen' not allowed",
-    ),
+    **{
+        f"the setting {name}": (
+            changed("server.settings", {name: "x"}),
+            f"server.settings.{name}: is not for the chart: {instead}",
+        )
+        for name, instead in CHARTED.items()
+    },
     "a setting's value": (changed("server.settings", {"log_level": "loud"}), "must be one of"),
     "a setting's bound": (changed("server.settings", {"queue_max": 0}), "minimum"),
     "a setting's type": (changed("server.settings", {"access_log": "no"}), "want boolean"),
@@ -473,7 +477,81 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a password in the address": (
         changed("server.database.postgresql.address", "postgresql://moorage:secret@db/moorage"),
-        "does not match pattern",
+        "must not contain a password; put it into a Secret",
+    ),
+    "a slash in it": (
+        changed("server.database.postgresql.address", "postgresql://moorage:s/cret@db/moorage"),
+        "must not contain a password; put it into a Secret",
+    ),
+    "half an address": (
+        changed("server.database.postgresql.address", "db.example/moorage"),
+        "must be an address such as postgresql://USER@HOST/NAME",
+    ),
+    "an address for SQLite": (
+        changed("server.database.postgresql.address", "postgresql://db.example/moorage"),
+        "server.database.postgresql.address: needs server.database.engine=postgresql",
+    ),
+    "a Secret's address for SQLite": (
+        changed("server.database.postgresql.addressSecret.name", "db"),
+        "server.database.postgresql.addressSecret: needs server.database.engine=postgresql",
+    ),
+    "a password for SQLite": (
+        changed("server.database.postgresql.passwordSecret.name", "db"),
+        "server.database.postgresql.passwordSecret: needs server.database.engine=postgresql",
+    ),
+    "certificates for SQLite": (
+        changed("server.database.postgresql.authority.configMap", "site"),
+        "server.database.postgresql.authority: needs server.database.engine=postgresql",
+    ),
+    "peers for SQLite": (
+        {"networkPolicy": {"enabled": True, "postgresql": [PEER]}},
+        "networkPolicy.postgresql: needs server.database.engine=postgresql",
+    ),
+    "a volume for PostgreSQL": (
+        {
+            "server": {
+                "database": {
+                    "engine": "postgresql",
+                    "sqlite": {"existingClaim": "mine"},
+                    "postgresql": {"address": "postgresql://db/moorage"},
+                }
+            }
+        },
+        "server.database.sqlite.existingClaim: needs server.database.engine=sqlite",
+    ),
+    "a volume for no backups": (
+        changed("server.backup.existingClaim", "mine"),
+        "server.backup.existingClaim: needs server.backup.enabled",
+    ),
+    "a password for no Keystone": (
+        changed("server.keystonePasswordSecret.name", "mine"),
+        "server.keystonePasswordSecret.name: needs auth: keystone in server.settings",
+    ),
+    "peers for no Keystone": (
+        {"networkPolicy": {"enabled": True, "keystone": [PEER]}},
+        "networkPolicy.keystone: needs auth: keystone in server.settings",
+    ),
+    "everybody as an administrator": (
+        changed("server.settings", {"auth": "noauth2"}),
+        "noauth2 lets anyone in; if you want this, also set insecure_noauth2 in server.settings",
+    ),
+    "passwords and everybody": (
+        {"boskos": {"enabled": True, "insecure": True, "passwordSecret": {"name": "p"}}},
+        "boskos: set only one of passwordSecret.name and insecure",
+    ),
+    "both addresses": (
+        {
+            "server": {
+                "database": {
+                    "engine": "postgresql",
+                    "postgresql": {
+                        "address": "postgresql://db/moorage",
+                        "addressSecret": {"name": "db"},
+                    },
+                }
+            }
+        },
+        "set only one of address and addressSecret.name",
     ),
     "a password behind the address": (
         {
@@ -507,10 +585,13 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
         {"server": {"enabled": False}, **GOVERNED},
         "governor: set moorageUrl",
     ),
-    "a governor without a limit": (changed("governor.enabled", True), "set either pool or rules"),
+    "a governor without a limit": (
+        changed("governor.enabled", True),
+        "governor: set pool or rules",
+    ),
     "a governor with two": (
         {"governor": {"enabled": True, "pool": "deploy", "rules": RULES}},
-        "set either pool or rules",
+        "governor: set only one of pool and rules",
     ),
     "a gate without Ironic": (
         {"gate": {"enabled": True, "pool": "deploy", "tokenSecret": {"name": "t"}}},
@@ -553,12 +634,34 @@ def test_wrong_values_are_refused(helm: Helm, case: str) -> None:
         helm.template({"image": IMAGE, **values})
 
 
+def test_a_refused_password_is_not_shown(helm: Helm) -> None:
+    """Nor is an address without one, because it may be a wrong place for one."""
+    for address in ("postgresql://moorage:hunter2@db/moorage", "moorage hunter2 db"):
+        with pytest.raises(Refused) as refused:
+            helm.template(
+                {"image": IMAGE, **changed("server.database.postgresql.address", address)}
+            )
+        assert "server.database.postgresql.address: must" in str(refused.value)
+        assert "hunter2" not in str(refused.value)
+
+
+def test_noauth2_is_permitted_on_purpose(helm: Helm) -> None:
+    """This is the control of the refusal."""
+    settings = {"auth": "noauth2", "insecure_noauth2": True}
+    assert helm.template({"image": IMAGE, **changed("server.settings", settings)})
+
+
 def test_all_contradictions_are_said_at_once(helm: Helm) -> None:
     """A user who corrects one mistake does not find the next one afterwards."""
     values = {"image": IMAGE, "gate": {"enabled": True}, "ingress": {"enabled": True}}
     with pytest.raises(Refused) as refused:
         helm.template(values)
-    for said in ("ingress.hosts:", "gate: set either", "gate.tokenSecret", "gate.ironicUrl:"):
+    for said in (
+        "ingress.hosts:",
+        "gate: set pool or rules",
+        "gate.tokenSecret",
+        "gate.ironicUrl:",
+    ):
         assert said in str(refused.value)
 
 
