@@ -355,7 +355,7 @@ def called(objects: list[Object]) -> list[tuple[list[int], list[Object]]]:
 def test_the_policy_lets_the_server_reach_its_database_and_keystone(
     made: dict[str, list[Object]],
 ) -> None:
-    """Besides names, and what `serverEgress` adds; with SQLite nothing else.
+    """Besides name servers, and what `serverEgress` adds; with SQLite nothing else.
 
     Where a value lists peers, only these; everywhere otherwise.
     """
