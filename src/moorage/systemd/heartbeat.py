@@ -1,7 +1,7 @@
 """Notifies the supervisor from an event loop while a service runs: its status, and that it works.
 
-The loop itself does it, so a loop that hangs is silent. What else must work is for the service to
-say: `Probe` asks it, and a question without an answer silences the heartbeat, too.
+The loop itself does it, so a loop that hangs is silent. The service says what else must work:
+`Probe` asks it, and a question without an answer silences the heartbeat, too.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager, suppress
 from moorage.systemd.notifier import Notifier
 
 STATUS_SECONDS = 5.0
-"""How often the status is brought up to date."""
+"""How often to notify a supervisor, unless its watchdog expects it more often."""
 
 READY_SECONDS = 0.1
 """How often a service that has started is asked whether it is ready."""
@@ -92,7 +92,7 @@ async def _beat(
 
 
 def _pause(notifier: Notifier) -> float:
-    """Return the seconds until the next notification: half of what the watchdog permits."""
+    """Return the seconds until the next notification: at most half of what the watchdog permits."""
     seconds = STATUS_SECONDS if notifier.is_ready else READY_SECONDS
     if notifier.watchdog_seconds is None:
         return seconds
