@@ -162,7 +162,7 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_tag_with_another_version(clone: Path) -> None:
     """It is refused with one line; so is a version that the changelog lacks, or has without a date.
 
-    And so is a chart of another version.
+    And so are a chart of another version, and a commit that is not on main.
     """
     git(clone, "tag", "v9.9.9")
     assert refusal(clone) == (
@@ -182,6 +182,12 @@ def test_a_tag_with_another_version(clone: Path) -> None:
     commit(clone, "CHANGELOG.md", "unreleased", "2026-01-02")
     git(clone, "tag", "--force", "v9.9.9")
     assert refusal(clone).endswith("Chart.yaml: appVersion is 9.9.8, must be 9.9.9")
+    chart.write_text('name: moorage\nversion: 9.9.9\nappVersion: "9.9.9"\n')
+    commit(clone, "CHANGELOG.md", "2026-01-02", "2026-01-03")
+    git(clone, "update-ref", "refs/remotes/origin/main", "HEAD~1")
+    git(clone, "tag", "--force", "v9.9.9")
+    said = "the commit of v9.9.9 is not on main: merge it, then move the tag"
+    assert refusal(clone) == f"release: {said}"
     assert not (clone / "dist").exists()
 
 
