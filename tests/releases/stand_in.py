@@ -1,7 +1,8 @@
-"""What docker, helm and gh do when they publish: stand_in.py PROGRAM WORD...; $FOLDER is the registry.
+"""What docker, helm and gh do when they publish: stand_in.py PROGRAM WORD...
 
-Each command is noted in $FOLDER/words, what it reads in $FOLDER/read. An image is a file with the
-commit that it was built from, below `built` and, once it is pushed, below `pushed`.
+$FOLDER is the registry. Each command is noted in $FOLDER/words, what it reads in $FOLDER/read. An
+image is a file with the commit that it was built from, below `built` and, once it is pushed, below
+`pushed`.
 """
 
 import hashlib
@@ -42,10 +43,11 @@ def docker(words: list[str]) -> None:
                 sys.exit(os.environ.get("ABSENT", "Error response from daemon: manifest unknown"))
             shutil.copy(image("pushed", tag), image("built", tag))
         case ["inspect", "--format", form, tag] if "Labels" in form:
-            print(image("built", tag).read_text())
+            sys.stdout.write(image("built", tag).read_text())
         case ["inspect", "--format", _, tag]:
             digest = hashlib.sha256(tag.encode()).hexdigest()
-            print(f"other.example/moorage@sha256:{'0' * 64}\n{tag.split(':')[0]}@sha256:{digest}\n")
+            for name in ("other.example/moorage", tag.split(":")[0]):
+                sys.stdout.write(f"{name}@sha256:{digest}\n")
         case ["login", *_]:
             with (FOLDER / "read").open("a") as read:
                 read.write(sys.stdin.read())
