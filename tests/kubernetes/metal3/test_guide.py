@@ -34,6 +34,7 @@ class Shell:
 
     def __init__(self, folder: Path, variables: dict[str, str], replaced: dict[str, str]) -> None:
         self.folder, self._variables, self._replaced = folder, variables, replaced
+        self.typed: list[str] = []
 
     def section(self, title: str) -> list[str]:
         """Type all commands of a section; return what each has printed."""
@@ -41,6 +42,7 @@ class Shell:
 
     def run(self, command: str) -> str:
         """Type one command; return what it has printed."""
+        self.typed.append(command)
         done = subprocess.run(
             self._bash(command),
             cwd=self.folder,
@@ -60,6 +62,7 @@ class Shell:
     def beside(self, command: str) -> Iterator[None]:
         """Run a command that ends with `&`, from its first line on; end it at the end."""
         assert command.endswith("&")
+        self.typed.append(command)
         with subprocess.Popen(
             self._bash(f"exec {command.removesuffix('&')}"),
             cwd=self.folder,
@@ -139,6 +142,7 @@ def test_the_guide(bare: KubernetesCluster, tmp_path: Path) -> None:
             own_limit(bare, shell)
             remove(bare, shell)
             said = containers.log.read_text()
+        assert [one.command for one in steps_of(GUIDE) if one.command not in shell.typed] == []
         assert not CLASS_NAME.search(said), said
 
 
@@ -175,6 +179,8 @@ def wait_in_line(cluster: KubernetesCluster, shell: Shell, admission: Admission)
     assert re.search(r"Normal +Waiting +\S+ +moorage +Place \d in line of deploy", described)
     assert re.search(r"Normal +Waiting +baremetalhost/host-7", events)
     assert "host-7" in waiting
+    (failed,) = shell.section("If a host fails")  # the note of a host that waits looks the same
+    assert failed.lstrip().startswith('reason: "')
     shell.section("Let one host pass")
     assert PAUSED not in annotations(cluster, "host-7")
     until(cluster, lambda: len([*admission.leases("deploy", "granted")]) == LIMIT + 1)
