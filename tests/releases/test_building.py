@@ -211,5 +211,10 @@ def test_documents_name_the_version() -> None:
     """The version stands in one place; what else names it says the same."""
     assert f"Moorage is at version {__version__}" in (ROOT / "README.md").read_text()
     assert re.search(rf"^## {__version__} - ", (ROOT / "CHANGELOG.md").read_text(), flags=re.M)
+    pages = [path.read_text() for path in (ROOT / "docs/howto").glob("*.md")]
+    named = {
+        *re.findall(r"registry\.example/moorage:([\w.-]+)|image\.tag=([\w.-]+)", "".join(pages))
+    }
+    assert named == {(__version__, ""), ("", __version__)}
     info = json.loads((ROOT / "docs/reference/openapi.json").read_text())["info"]
     assert info["version"] == __version__
