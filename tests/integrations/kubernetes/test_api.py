@@ -204,6 +204,16 @@ def test_odd_answers(status: int, body: bytes, words: str) -> None:
     asyncio.run(run())
 
 
+CALLING = 'Internal error occurred: failed calling webhook "x"'
+WEBHOOK = 'admission webhook "x" denied the request'
+POLICY = (
+    "baremetalhosts.metal3.io \"a\" is forbidden: ValidatingAdmissionPolicy 'x' with binding 'y'"
+    " denied request"
+)
+REFUSALS = (401, 403, 429, 500, 503, 504)
+"""Statuses that a webhook may choose for its refusal; a policy may choose the first two."""
+
+
 @pytest.mark.parametrize(
     ("status", "said", "of_server"),
     [
@@ -212,7 +222,16 @@ def test_odd_answers(status: int, body: bytes, words: str) -> None:
         (504, "Timeout: request did not complete within requested timeout", True),
         (500, "etcdserver: request timed out", True),
         (500, "rpc error: code = Unavailable desc = connection error", True),
-        (500, 'Internal error occurred: failed calling webhook "x": connection refused', False),
+        (500, "etcdserver: request timed out, possibly due to connection lost", True),
+        (500, "rpc error: code = Unavailable desc = etcdserver: leader changed", True),
+        (500, "etcdserver: mvcc: database space exceeded", True),
+        (500, "etcdserver: request is too large", False),
+        (500, "rpc error: code = ResourceExhausted desc = trying to send message larger", False),
+        (500, f"{CALLING}: connection refused", False),
+        (500, f"{CALLING}: rpc error: code = Unavailable desc = vault is sealed", False),
+        *((status, f"{WEBHOOK}: etcdserver: request timed out", False) for status in REFUSALS),
+        *((status, f"{POLICY}: not this rack", False) for status in (401, 403)),
+        (403, f"{WEBHOOK}: {PATCH}", False),
         (403, 'hosts "a" is forbidden: not yet ready to handle request', True),
         (403, PATCH, True),
         (403, f"{PATCH}: {UNREAD}", True),

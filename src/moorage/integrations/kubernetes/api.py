@@ -66,8 +66,20 @@ OF_SERVER = (
 )
 """Statuses that come from the state of the server, not from what was asked."""
 
-STORE_LOST = re.compile(r"\betcdserver: |\brpc error: code = ")
-"""An internal error (500) that comes from the server's own store."""
+STORE_LOST = re.compile(
+    r"\betcdserver: (?:request timed out|no leader|not leader|leader changed|too many requests"
+    r"|server stopped|unhealthy cluster|no space|mvcc: database space exceeded)"
+    r"|\brpc error: code = (?:Unavailable|DeadlineExceeded|Canceled) "
+)
+"""An internal error (500) that comes from the state of the server's own store. The store refuses
+single objects in the same way, such as one that is too large."""
+
+ADMISSION = re.compile(
+    r"^(?:Internal error occurred: )?(?:failed calling webhook|admission webhook) "
+    r"|\bValidatingAdmissionPolicy '.*' with binding '.*' denied request"
+)
+"""Kubernetes' words in a refusal by a webhook or a policy: it concerns the object, whatever its
+status, which the webhook or the policy has chosen, and whatever text of theirs follows."""
 
 NOT_READY = "not yet ready to handle request"
 """Kubernetes' words in a refusal (403) of a server that has not read all of its policies yet."""
@@ -81,6 +93,7 @@ class KubernetesError(HostSystemError):
         reason: Kubernetes' word for a refusal, such as `Conflict` or `Expired`; empty: none.
         may_pass: the server does not reach its store, has not read all policies, or denies a right
             that it may not know yet, see `denials.py`.
+        by_admission: a webhook or a policy of the cluster refused it, because of the object.
     """
 
     def __init__(
@@ -90,16 +103,18 @@ class KubernetesError(HostSystemError):
         reason: str = "",
         *,
         may_pass: bool = False,
+        by_admission: bool = False,
     ) -> None:
         super().__init__(message)
         self.status = status
         self.reason = reason
         self.may_pass = may_pass
+        self.by_admission = by_admission
 
     @property
     def is_of_server(self) -> bool:
         """Whether it comes from the state of the server: the next request would get the same."""
-        return self.may_pass or self.status in OF_SERVER
+        return self.may_pass or (self.status in OF_SERVER and not self.by_admission)
 
 
 class LongPageError(KubernetesError):
@@ -357,12 +372,13 @@ class KubernetesApi(Connections):
         if content is not None:
             said, reason = str(content.get("message") or said), str(content.get("reason") or "")
         secrets = [value.rpartition(" ")[2] for value in self._connection.headers().values()]
-        may_pass = self._may_pass(status, said)
+        by_admission = ADMISSION.search(said) is not None
+        may_pass = not by_admission and self._may_pass(status, said)
         said = printable(without(said, secrets))
         if len(said) > MESSAGE_LENGTH_MAX:
             said = f"{said[:MESSAGE_LENGTH_MAX]}..."
         text = f"{self.url} answered {status}: {said}"
-        raise KubernetesError(text, status, reason, may_pass=may_pass)
+        raise KubernetesError(text, status, reason, may_pass=may_pass, by_admission=by_admission)
 
     def _may_pass(self, status: int, said: str) -> bool:
         if status == HTTPStatus.INTERNAL_SERVER_ERROR:
