@@ -9,6 +9,7 @@ import pytest
 from aiohttp import web
 
 from moorage.integrations.kubernetes import api as kubernetes
+from moorage.integrations.kubernetes import denials
 from moorage.integrations.kubernetes.api import Connection, KubernetesApi, KubernetesError
 from tests.integrations.kubernetes.test_denials import ADMISSION, PATCH, UNREAD
 from tests.support.kubernetes_client import host, hosts_in
@@ -250,5 +251,40 @@ def test_what_comes_from_the_server(status: int, said: str, of_server: bool) -> 
             await api.merge(f"{HOSTS}/a", pause(None, "moorage"))
         assert refusal.value.status == status
         assert refusal.value.is_of_server is of_server
+
+    play(scene)
+
+
+@pytest.mark.parametrize("permitted", ["stored", "conflict", "gone"])
+def test_a_right_that_was_granted(monkeypatch: pytest.MonkeyPatch, permitted: str) -> None:
+    """A right that was missing is there once a request is permitted, of whatever object: after
+    that, a denial may come from roles that the server has not read yet.
+    """
+    clock = [1_000.0]
+    monkeypatch.setattr(denials, "monotonic", lambda: clock[0])
+
+    async def scene(double: KubernetesDouble, api: KubernetesApi) -> None:
+        await api.create(HOSTS, host("b"))
+
+        async def denied(name: str) -> bool:
+            double.faults.pending = [Fault("patch", "baremetalhosts", answer=403, says=PATCH)]
+            with pytest.raises(KubernetesError) as refusal:
+                await api.merge(f"{HOSTS}/{name}", pause(None, "moorage"))
+            return refusal.value.may_pass
+
+        assert await denied("a")
+        clock[0] += denials.SETTLE_SECONDS
+        assert not await denied("a")
+        clock[0] += 1e6
+        assert not await denied("a")
+        assert await api.all(HOSTS)
+        assert not await denied("a"), "to read is another right"
+        if permitted == "stored":
+            await api.merge(f"{HOSTS}/b", pause(None, "moorage"))
+        else:
+            name, version = {"conflict": ("b", "1"), "gone": ("c", None)}[permitted]
+            with pytest.raises(KubernetesError):
+                await api.merge(f"{HOSTS}/{name}", pause(version, "moorage"))
+        assert await denied("a")
 
     play(scene)
