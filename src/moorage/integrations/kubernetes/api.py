@@ -124,6 +124,11 @@ class KubernetesError(HostSystemError):
         """Whether it comes from the state of the server: the next request would get the same."""
         return self.may_pass or (self.status in OF_SERVER and not self.by_admission)
 
+    @property
+    def is_denied_yet(self) -> bool:
+        """Whether it denies a right, or all changes, perhaps only until the server has read all."""
+        return self.may_pass and self.status == HTTPStatus.FORBIDDEN
+
 
 class LongPageError(KubernetesError):
     """A page of a list is longer than is read."""
