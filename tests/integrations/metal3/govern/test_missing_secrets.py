@@ -8,7 +8,7 @@ from tests.support.bmo_double.hosts import PAUSED, annotations
 from tests.support.kubernetes_client import host
 
 ERRORS = 6
-"""So many are an hour of waiting, if each of the operator's is counted."""
+"""After this many a host would wait for an hour, if each error of the operator counted."""
 
 
 def test_a_secret_that_is_created_late(tmp_path: Path) -> None:
