@@ -52,6 +52,26 @@ def test_idleness_gets_none(moved: int) -> None:
         assert bool(double.all_of("EXTEND_TIMEOUT_USEC")) == bool(moved)
 
 
+def test_the_start_gets_none_once_the_service_stops() -> None:
+    """systemd would add it to the time of the stop. The stop has a patience of its own."""
+    looks = threading.Semaphore(0)
+    total = count(0, 1)
+
+    def work() -> tuple[float, int]:
+        looks.release()
+        return float(next(total)), 0
+
+    with NotifySocket() as double:
+        told = Notifier(double.variables(), pytest.fail)
+        with patient(told, "opening the database", look_seconds=LOOK_SECONDS, work=work):
+            double.wait_for("EXTEND_TIMEOUT_USEC", times=2)
+            told.stopping()
+            double.silent_for("EXTEND_TIMEOUT_USEC", 10 * LOOK_SECONDS)
+        before = len(double.all_of("EXTEND_TIMEOUT_USEC"))
+        with patient(told, "closing the database", look_seconds=LOOK_SECONDS, work=work):
+            double.wait_for("EXTEND_TIMEOUT_USEC", times=before + 2)
+
+
 def test_the_work_of_this_process_is_counted() -> None:
     """An idle process does less than what counts as work; the looks themselves are not work."""
     with NotifySocket() as double:

@@ -154,7 +154,11 @@ async def _run(settings: Settings) -> int:
             stack.enter_context(door.listener)
         try:
             files = Files(settings.database)
-            with without_collector(), patient(notifier, "opening the database"):
+            with (
+                without_collector(),
+                stop.ending_at_once(),
+                patient(notifier, "opening the database"),
+            ):
                 engine = open_engine(database_address(settings), epoch_file=settings.epoch_file)
                 notifier.status("reading the catalog")
                 service = await Service.start(
@@ -181,7 +185,8 @@ async def _run(settings: Settings) -> int:
         _favour_loop()
         try:
             with freezing():
-                await _serve(settings, service, files, doors, stop, tls)
+                if not stop.asked:
+                    await _serve(settings, service, files, doors, stop, tls)
         finally:
             notifier.stopping()
             with patient(notifier, "stopping: closing the database"):
