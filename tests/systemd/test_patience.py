@@ -53,7 +53,7 @@ def test_idleness_gets_none(moved: int) -> None:
 
 
 def test_the_start_gets_none_once_the_service_stops() -> None:
-    """systemd would add it to the time of the stop. The stop has a patience of its own."""
+    """The supervisor would add it to the stop. The stop has a patience of its own."""
     looks = threading.Semaphore(0)
     total = count(0, 1)
 
