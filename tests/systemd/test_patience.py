@@ -13,9 +13,10 @@ LOOK_SECONDS = 0.05
 
 
 def test_work_gets_more_time() -> None:
-    """Each look that finds work asks for 30 s more, and the watchdog knows of it."""
+    """Each look that finds work asks for 30 s more; the watchdog of a stop knows of it, too."""
     with NotifySocket() as double:
         told = Notifier(double.variables(60), pytest.fail)
+        told.ready()
         with patient(told, "reading the catalog", look_seconds=LOOK_SECONDS):
             done = threading.Event()
 
@@ -28,7 +29,7 @@ def test_work_gets_more_time() -> None:
             double.wait_for("EXTEND_TIMEOUT_USEC", "30000000".__eq__, times=3)
             done.set()
             thread.join()
-        assert double.received[0] == {"STATUS": "reading the catalog"}
+        assert double.received[1] == {"STATUS": "reading the catalog"}
         assert double.all_of("WATCHDOG")
 
 
