@@ -50,7 +50,7 @@ def test_ready_when_the_service_says_so() -> None:
 
 
 def test_the_watchdog_begins_with_readiness() -> None:
-    """A sign of life would start it before: TimeoutStartSec= ends a start, WatchdogSec= does not."""
+    """A sign of life would start it, and WatchdogSec= would end a start that may take longer."""
 
     async def act(double: NotifySocket, told: Notifier) -> None:
         async with heartbeat(told, lambda: "starting"):
