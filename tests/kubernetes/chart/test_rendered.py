@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from moorage.integrations.ironic.gate.process import CLOSE_SECONDS, FINISH_SECONDS
+from moorage.integrations.ironic.gate.spool import ALL_BYTES_MAX
 from tests.kubernetes.chart.helm import CHART, Helm, Object, Refused, name_of, named, pods
 from tests.kubernetes.chart.sets import EVERYTHING, IMAGE, MADE, RULES, SETS
 from tests.kubernetes.cluster import ROOT
@@ -294,6 +295,35 @@ def test_what_protects_a_ledger_in_sqlite(made: dict[str, list[Object]]) -> None
     assert claim["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"}
 
 
+BYTES = {"Mi": 1 << 20, "Gi": 1 << 30}
+
+
+def size(text: str) -> int:
+    """Return a size in bytes."""
+    return int(text[:-2]) * BYTES[text[-2:]]
+
+
+@each_set
+def test_no_pod_fills_the_disk_of_its_node(made: dict[str, list[Object]], name: str) -> None:
+    """Folders that are lost with a pod have a limit, and a pod asks for the sum of them."""
+    for one, pod in pods(made[name]).items():
+        volumes = [each for each in pod["spec"]["volumes"] if "emptyDir" in each]
+        needed = sum(size(each["emptyDir"]["sizeLimit"]) for each in volumes)
+        if needed:
+            (container,) = pod["spec"]["containers"]
+            assert size(container["resources"]["requests"]["ephemeral-storage"]) >= needed, one
+
+
+def test_bodies_fit_into_the_folder_of_the_gate(made: dict[str, list[Object]]) -> None:
+    """Kubernetes does not evict a gate that keeps as many bodies as it may."""
+    (tmp,) = [
+        each
+        for each in pods(made["gate"])["Deployment/moorage-gate"]["spec"]["volumes"]
+        if each["name"] == "tmp"
+    ]
+    assert size(tmp["emptyDir"]["sizeLimit"]) > ALL_BYTES_MAX
+
+
 def test_budgets_let_nodes_be_drained(made: dict[str, list[Object]]) -> None:
     """One pod at a time may go, and one that does not work at any time."""
     for name in ("postgresql", "keystone", "everything"):
@@ -301,152 +331,6 @@ def test_budgets_let_nodes_be_drained(made: dict[str, list[Object]]) -> None:
             if one["kind"] == "PodDisruptionBudget":
                 assert one["spec"]["maxUnavailable"] == 1
                 assert one["spec"]["unhealthyPodEvictionPolicy"] == "AlwaysAllow"
-
-
-def test_the_policy_lets_the_server_reach_its_database_and_keystone(
-    made: dict[str, list[Object]],
-) -> None:
-    """Besides names, and what `serverEgress` adds; with SQLite nothing else."""
-    ports = {
-        name: [
-            port["port"]
-            for rule in named(made[name], "NetworkPolicy/moorage-server")["spec"]["egress"]
-            for port in rule.get("ports", [])
-        ]
-        for name in ("postgresql", "keystone", "everything")
-    }
-    assert ports == {
-        "postgresql": [53, 53, 5432],
-        "keystone": [53, 53, 5432, 5000],
-        "everything": [53, 53],
-    }
-
-
-def changed(path: str, value: Any) -> dict[str, Any]:
-    """Return values with one more, by its path."""
-    made: Any = value
-    for name in reversed(path.split(".")):
-        made = {name: made}
-    found: dict[str, Any] = made
-    return found
-
-
-GOVERNED = {"governor": {"enabled": True, "pool": "deploy"}}
-POSTGRESQL = {"database": {"engine": "postgresql"}}
-WRONG: dict[str, tuple[dict[str, Any], str]] = {
-    "a misspelt value": (changed("server.replica", 2), "additional properties 'replica' not allow"),
-    "at the root": (changed("servers", {}), "additional properties 'servers' not allowed"),
-    "in a list of settings": (
-        changed("server.settings", {"log_leval": "info"}),
-        "additional properties 'log_leval' not allowed",
-    ),
-    "a setting of the chart": (
-        changed("server.settings", {"listen": "0.0.0.0:1"}),
-        "additional properties 'listen' not allowed",
-    ),
-    "a setting's value": (changed("server.settings", {"log_level": "loud"}), "must be one of"),
-    "a setting's bound": (changed("server.settings", {"queue_max": 0}), "minimum"),
-    "a setting's type": (changed("server.settings", {"access_log": "no"}), "want boolean"),
-    "a text for a number": (changed("server.replicas", "two"), "got string, want integer"),
-    "an engine": (changed("server.database.engine", "mysql"), "must be one of"),
-    "a size": (changed("server.database.sqlite.size", "ten"), "does not match pattern"),
-    "a port": (changed("server.service.port", 70_000), "maximum"),
-    "a Secret's name": (changed("server.tls.secret", "My_Secret"), "does not match pattern"),
-    "a digest": (changed("image.digest", "latest"), "does not match pattern"),
-    "a host": (changed("server.allowedHosts", ["a b"]), "does not match pattern"),
-    "a pool": (
-        {"governor": {"enabled": True, "pool": 'a"\nb: c'}},
-        "does not match pattern",
-    ),
-    "a password in the address": (
-        changed("server.database.postgresql.address", "postgresql://moorage:secret@db/moorage"),
-        "does not match pattern",
-    ),
-    "a password behind the address": (
-        {
-            "server": {
-                "database": {
-                    "engine": "postgresql",
-                    "postgresql": {"address": "postgresql://db/moorage?password=secret"},
-                }
-            }
-        },
-        "must not contain a password",
-    ),
-    "no image": ({"image": {"repository": ""}}, "image.repository is not set"),
-    "nothing": (changed("server.enabled", False), "nothing is to be installed"),
-    "two processes on SQLite": (changed("server.replicas", 2), "only one process can use a SQLite"),
-    "no address": ({"server": POSTGRESQL}, "set address or addressSecret.name"),
-    "a backup of PostgreSQL": (
-        {"server": {**POSTGRESQL, "backup": {"enabled": True}}},
-        "is only for SQLite",
-    ),
-    "Keystone alone": (
-        changed("server.settings", {"auth": "keystone"}),
-        "keystone needs keystone_url",
-    ),
-    "Boskos for everybody": (changed("boskos.enabled", True), "set passwordSecret.name"),
-    "Boskos without a server": (
-        {"server": {"enabled": False}, "boskos": {"enabled": True}, **GOVERNED},
-        "boskos: needs server.enabled",
-    ),
-    "a governor without a server": (
-        {"server": {"enabled": False}, **GOVERNED},
-        "governor: set moorageUrl",
-    ),
-    "a governor without a limit": (changed("governor.enabled", True), "set either pool or rules"),
-    "a governor with two": (
-        {"governor": {"enabled": True, "pool": "deploy", "rules": RULES}},
-        "set either pool or rules",
-    ),
-    "a gate without Ironic": (
-        {"gate": {"enabled": True, "pool": "deploy", "tokenSecret": {"name": "t"}}},
-        "gate.ironicUrl: set",
-    ),
-    "a gate without a token": (
-        {"gate": {"enabled": True, "pool": "deploy", "ironicUrl": "http://ironic"}},
-        "gate.tokenSecret.name: name a Secret",
-    ),
-    "an Ingress without hosts": (changed("ingress.enabled", True), "name at least one host"),
-    "a route without hosts": (changed("httpRoute.enabled", True), "httpRoute: set hostnames"),
-    "a path that the server does not know": (
-        {"ingress": {"enabled": True, "hosts": ["a.example"], "path": "/placement"}},
-        "ingress.path: set path_prefix in server.settings to the same path",
-    ),
-    "another path": (
-        {
-            "httpRoute": {
-                "enabled": True,
-                "hostnames": ["a.example"],
-                "parentRefs": [{"name": "shared"}],
-                "path": "/placement",
-            },
-            "server": {"settings": {"path_prefix": "/other"}},
-        },
-        "httpRoute.path: set path_prefix in server.settings to the same path",
-    ),
-    "the governor's name": (
-        {"fullnameOverride": "moorage-governor", **GOVERNED},
-        "must not begin with moorage-governor",
-    ),
-}
-
-
-@pytest.mark.parametrize("case", WRONG)
-def test_wrong_values_are_refused(helm: Helm, case: str) -> None:
-    """Helm says what is wrong, and makes nothing."""
-    values, said = WRONG[case]
-    with pytest.raises(Refused, match=re.escape(said)):
-        helm.template({"image": IMAGE, **values})
-
-
-def test_all_contradictions_are_said_at_once(helm: Helm) -> None:
-    """A user who corrects one mistake does not find the next one afterwards."""
-    values = {"image": IMAGE, "gate": {"enabled": True}, "ingress": {"enabled": True}}
-    with pytest.raises(Refused) as refused:
-        helm.template(values)
-    for said in ("ingress.hosts:", "gate: set either", "gate.tokenSecret", "gate.ironicUrl:"):
-        assert said in str(refused.value)
 
 
 def test_other_names_of_the_release(helm: Helm) -> None:
