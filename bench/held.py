@@ -119,10 +119,10 @@ def _loop(timer: CallbackTimer) -> asyncio.AbstractEventLoop:
 def main(listen: str, database: str, backups: str) -> int:
     """Serve with a measured event loop until a signal arrives."""
     options = {"listen": listen, "database": database, "backup_directory": backups}
-    settings = config.load({**options, "auth": "noauth2"}).settings
+    loaded = config.load({**options, "auth": "noauth2"})
     timer = CallbackTimer()
     with timer.measuring():
-        return lifecycle.run(settings, lambda: _loop(timer))
+        return lifecycle.run(loaded, lambda: _loop(timer))
 
 
 if __name__ == "__main__":

@@ -115,7 +115,7 @@ def main(counts_file: str, database: str, boskos: str, planted: str, counted: st
     logging.getLogger("moorage.leases").setLevel(
         logging.WARNING
     )  # how many it lists depends on time
-    settings = config.load(options).settings
+    loaded = config.load(options)
     make_loop = counted_loop(counts)
 
     def loop() -> asyncio.AbstractEventLoop:
@@ -124,7 +124,7 @@ def main(counts_file: str, database: str, boskos: str, planted: str, counted: st
         made: asyncio.AbstractEventLoop = make_loop()
         return made
 
-    return lifecycle.run(settings, loop)
+    return lifecycle.run(loaded, loop)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from moorage.cli.support.backup_folder import NAME, backup_name, thinned
-from tests.cli.command import answer, refusal
+from moorage.store.unfinished import Unfinished
+from tests.cli.command import answer, moorage, refusal
 from tests.e2e.support.server import serve
 
 
@@ -48,14 +49,52 @@ def test_the_newest_are_kept(tmp_path: Path) -> None:
     """Files with other names are not backups of this command; what was left unfinished goes."""
     others = ["moorage-monday.sqlite", "notes", f"{day(1)}.old", "moorage-1.sqlite.partial"]
     made(tmp_path, *(day(number) for number in (1, 2, 3, 9, 10)), *others)
-    made(tmp_path, f"{day(4)}.partial", f"{day(11)}.partial")
-    gone = thinned(str(tmp_path), 2, day(10))
-    assert sorted(Path(path).name for path in gone) == [
+    made(tmp_path, f"{day(3)}.partial")
+    for number in (4, 11):
+        Unfinished(str(tmp_path / day(number)))
+    found = thinned(str(tmp_path), 2, day(10), day(10))
+    assert sorted(Path(path).name for path in found.deleted) == [
         *(day(number) for number in (1, 2, 3)),
+        f"{day(3)}.partial",
         f"{day(4)}.partial",
     ]
     assert names_in(tmp_path) == sorted([day(9), day(10), f"{day(11)}.partial", *others])
-    assert thinned(str(tmp_path), 100, day(10)) == []
+    assert thinned(str(tmp_path), 100, day(10), day(10)) == ([], [])
+
+
+def test_one_that_is_made_meanwhile(tmp_path: Path) -> None:
+    """It counts, but the backup that was just made stays in any case."""
+    made(tmp_path, *(day(number) for number in (1, 2, 3)))
+    found = thinned(str(tmp_path), 1, day(2), day(3))
+    assert (found.deleted, found.problems) == ([str(tmp_path / day(1))], [])
+    assert names_in(tmp_path) == [day(2), day(3)]
+
+
+def test_one_that_cannot_be_deleted(tmp_path: Path) -> None:
+    """The others are, and the line says which one; what is no file is no backup."""
+    made(tmp_path, *(day(number) for number in (2, 4, 5)))
+    (tmp_path / day(1)).mkdir()
+    (tmp_path / day(3)).symlink_to(tmp_path / "nowhere")
+    left = tmp_path / f"{day(1)}.partial"
+    left.mkdir()
+    (left / "precious").touch()
+    found = thinned(str(tmp_path), 1, day(5), day(5))
+    assert found.deleted == [str(tmp_path / day(2)), str(tmp_path / day(4))]
+    assert found.problems == [f"cannot delete {left}: Directory not empty"]
+    assert names_in(tmp_path) == [day(1), left.name, day(3), day(5)]
+    assert (left / "precious").exists()
+
+
+def test_a_linked_folder_is_not_followed(tmp_path: Path) -> None:
+    """Whoever can write to the folder cannot make root delete files elsewhere."""
+    database = tmp_path / "elsewhere" / "moorage.sqlite"
+    database.parent.mkdir()
+    database.touch()
+    place = tmp_path / "backups"
+    place.mkdir()
+    (place / f"{day(1)}.partial").symlink_to(database.parent)
+    thinned(str(place), 1, day(2), day(2))
+    assert database.exists()
 
 
 def test_the_command(folder: Path, tmp_path: Path) -> None:
@@ -68,6 +107,27 @@ def test_the_command(folder: Path, tmp_path: Path) -> None:
     assert found["deleted"] == [str(place / day(1))]
     assert Path(found["path"]).parent == place
     assert len(names_in(place)) == 2
+
+
+def test_a_backup_from_the_future(folder: Path, tmp_path: Path) -> None:
+    """It neither replaces the backup that was just made nor goes unnoticed."""
+    place = tmp_path / "backups"
+    place.mkdir()
+    future = "moorage-99991231T235959Z.sqlite"
+    made(place, day(1), day(2), future)
+    words = ("db", "backup", "--folder", str(place), "--keep", "1")
+    done = moorage(*words, directory=folder)
+    newest, last = names_in(place)
+    assert done.returncode == 1
+    assert done.stdout.splitlines() == [
+        f"wrote {place / newest}",
+        f"deleted {place / day(1)}",
+        f"deleted {place / day(2)}",
+    ]
+    assert "the backup is complete, but" in done.stderr
+    assert f"{place / future} is from the future: check the clock" in done.stderr
+    assert last == future
+    assert (place / newest).stat().st_size > 0
 
 
 def test_a_failed_backup_deletes_nothing(folder: Path, tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ DEAD = {"MOORAGE_URL": "http://127.0.0.1:1", "MOORAGE_TOKEN": "x"}
 MISTAKES = [
     ("lease show ''", 2, "ID is empty: is a variable not set?"),
     ("pool show ''", 2, "NAME is empty: is a variable not set?"),
+    ("db backup ''", 2, "FILE is empty: is a variable not set?"),
     ("lease show 0123", 2, "too short: write at least 8 characters"),
     ("lease show a/b", 7, "'a/b' is not a valid id"),
     (f"lease revoke {NOBODY}", 7, "There is no lease"),

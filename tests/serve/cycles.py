@@ -48,7 +48,7 @@ def _loop() -> asyncio.AbstractEventLoop:
 def main(listen: str, database: str, backups: str) -> int:
     """Serve until a signal arrives."""
     options = {"listen": listen, "database": database, "backup_directory": backups}
-    return lifecycle.run(config.load({**options, "auth": "noauth2"}).settings, _loop)
+    return lifecycle.run(config.load({**options, "auth": "noauth2"}), _loop)
 
 
 if __name__ == "__main__":

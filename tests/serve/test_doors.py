@@ -3,6 +3,7 @@
 import os
 import socket
 import subprocess
+from base64 import b64encode
 from pathlib import Path
 
 import pytest
@@ -95,6 +96,42 @@ def test_a_setting_that_contradicts(tmp_path: Path) -> None:
         assert "boskos_listen is" in refused(
             tmp_path, {BOSKOS: one}, "--boskos-listen", "127.0.0.1:0"
         )
+
+
+@pytest.mark.parametrize("how", ["option", "environment", "file"])
+def test_the_default_can_be_chosen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """Who asks for loopback is not served on all addresses, whatever the default is."""
+    options, default = [], "127.0.0.1:8778"
+    if how == "option":
+        options = ["--listen", default]
+    elif how == "environment":
+        monkeypatch.setenv("MOORAGE_LISTEN", default)
+    else:
+        (tmp_path / "moorage.toml").write_text(f'listen = "{default}"\n')
+        options = ["--config", str(tmp_path / "moorage.toml")]
+    with held("0.0.0.0") as one:
+        line = refused(tmp_path, {LISTEN: one}, *options)
+        assert f"listen is {default}, but systemd passes a socket on 0.0.0.0:" in line
+
+
+def test_a_socket_is_the_address_that_other_settings_need(tmp_path: Path) -> None:
+    """Passwords and a configuration of Boskos are for the passed socket; without it, for nobody."""
+    passwords, resources = tmp_path / "passwords", tmp_path / "boskos.yaml"
+    passwords.write_text("ci:secret\n")
+    resources.write_text("resources: [{type: t, state: free, names: [one]}]\n")
+    options = ["--boskos-password-file", str(passwords), "--boskos-config", str(resources)]
+    with (
+        held("0.0.0.0") as two,
+        started(tmp_path, {BOSKOS: two}, "--listen", "127.0.0.1:0", *options) as server,
+    ):
+        url = server.boskos_url.replace("0.0.0.0", "127.0.0.1")
+        assert status(url, b"/metric?type=t") == 403
+        basic = b"Authorization: Basic " + b64encode(b"ci:secret") + b"\r\n"
+        assert talk(url, request(b"GET", b"/metric?type=t", basic))[0].status == 200
+    with held() as one:
+        assert "needs boskos_listen" in refused(tmp_path, {LISTEN: one}, *options)
 
 
 def test_the_rules_of_addresses_hold(tmp_path: Path) -> None:

@@ -3,8 +3,9 @@
 `Settings` in this file (`config/__init__.py`) has a field for each setting. Sources in order of
 increasing priority: the default, `moorage.toml`, the environment (`MOORAGE_` and the name in
 capitals), the command-line option. `check` in this file refuses settings that contradict each
-other. `addresses.py` parses hosts and networks in settings, `prefixes.py` prefixes of paths;
-`errors.py` defines the error for a wrong setting.
+other, `check_addresses` settings for an address that is not served. `addresses.py` parses hosts and
+networks in settings, `prefixes.py` prefixes of paths; `errors.py` defines the error for a wrong
+setting.
 """
 
 import os
@@ -254,11 +255,19 @@ LISTS = frozenset({"allowed_hosts", "trusted_proxies"})
 """Settings that are lists: comma-separated in the environment and in options."""
 
 
+DEFAULT = "default"
+"""The source of a value that nobody has set."""
+
+
 class Loaded(NamedTuple):
     """The effective settings and, for each, the source of its value."""
 
     settings: Settings
     origins: dict[str, str]
+
+    def is_chosen(self, name: str) -> bool:
+        """Return whether somebody has set it, if only to the default."""
+        return self.origins[name] != DEFAULT
 
 
 def load(
@@ -277,7 +286,7 @@ def load(
         ConfigError: a source cannot be read, or a value is not valid.
     """
     values: dict[str, Any] = {}
-    origins = dict.fromkeys(FIELDS, "default")
+    origins = dict.fromkeys(FIELDS, DEFAULT)
     for name, value in _file_values(file or environ.get(f"{PREFIX}CONFIG")).items():
         origin = f"file {file or environ.get(f'{PREFIX}CONFIG') or FILE_NAME}"
         if name not in FIELDS:
@@ -385,14 +394,6 @@ def check(settings: Settings) -> None:
         raise ConfigError(
             "epoch_file: is only for PostgreSQL; with SQLite, PATH.lock records the newest revision"
         )
-    if settings.boskos_config is not None and settings.boskos_listen is None:
-        raise ConfigError(
-            "boskos_config: needs boskos_listen, the address to serve clients of Boskos on"
-        )
-    if settings.boskos_password_file is not None and settings.boskos_listen is None:
-        raise ConfigError(
-            "boskos_password_file: needs boskos_listen, the address that the passwords protect"
-        )
     networks_parse(settings.trusted_proxies)
     prefix_parse(settings.path_prefix)
     if settings.boskos_listen is not None:
@@ -422,6 +423,21 @@ def check(settings: Settings) -> None:
     if settings.fleet_ttl_min > settings.fleet_ttl_max:
         raise ConfigError("fleet_ttl_min: must not be larger than fleet_ttl_max")
     _check_database(settings)
+
+
+def check_addresses(settings: Settings) -> None:
+    """Refuse settings without the address that they are for. Raises ConfigError.
+
+    `settings` has the addresses of the sockets that systemd passes, which only a server knows.
+    """
+    if settings.boskos_config is not None and settings.boskos_listen is None:
+        raise ConfigError(
+            "boskos_config: needs boskos_listen, the address to serve clients of Boskos on"
+        )
+    if settings.boskos_password_file is not None and settings.boskos_listen is None:
+        raise ConfigError(
+            "boskos_password_file: needs boskos_listen, the address that the passwords protect"
+        )
 
 
 def _check_database(settings: Settings) -> None:

@@ -1,7 +1,8 @@
 """The addresses that the server listens on: sockets of its own, or those that systemd holds.
 
 A passed socket is named after its setting. It counts more than the default of the setting, and a
-setting that was chosen must agree with it, so that nobody listens elsewhere than they believe.
+setting that was chosen must agree with it, if only with the default, so that nobody listens
+elsewhere than they believe.
 """
 
 import os
@@ -11,7 +12,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from moorage.config import Settings, check
+from moorage.config import Loaded, Settings, check, check_addresses
 from moorage.config.addresses import Address, address_parse
 from moorage.serve.http.connection_limits import end_dead_connections
 from moorage.serve.http.hosts import WILDCARD_ADDRESSES
@@ -45,25 +46,28 @@ class Door(NamedTuple):
         return Address("::1" if ":" in self.address.host else "127.0.0.1", self.address.port)
 
 
-def doors_of(settings: Settings) -> tuple[Settings, list[Door]]:
+def doors_of(loaded: Loaded) -> tuple[Settings, list[Door]]:
     """Bind the addresses of the settings; connections are accepted later.
 
     Returns the settings with the addresses of passed sockets, and the doors: for all clients, and
     for those of Boskos, if they have one.
-    Raises DoorError; ConfigError: the settings do not allow the address of a passed socket.
+    Raises DoorError; ConfigError: the settings do not allow the address of a passed socket, or need
+    an address that there is not.
     """
+    settings = loaded.settings
     try:
-        passed = _passed(settings)
+        passed = _passed(loaded)
     except PassedSocketError as error:
         raise DoorError(str(error)) from None
     addresses = {name: _address(one) for name, one in passed.items()}
     if addresses:
         settings = replace(settings, **{name: one.text for name, one in addresses.items()})
         check(settings)
+    check_addresses(settings)
     return settings, [*_opened(settings, passed)]
 
 
-def _passed(settings: Settings) -> dict[str, socket.socket]:
+def _passed(loaded: Loaded) -> dict[str, socket.socket]:
     """Return the sockets that systemd has passed, by setting. Raises PassedSocketError."""
     names = (LISTEN, BOSKOS)
     found = {}
@@ -73,9 +77,8 @@ def _passed(settings: Settings) -> dict[str, socket.socket]:
                 f"systemd passes {len(those)} sockets for {name}, which is one address: use one"
                 " ListenStream="
             )
-        chosen = getattr(settings, name)
-        if chosen not in (None, getattr(Settings(), name)):
-            check_agrees(name, chosen, those)
+        if loaded.is_chosen(name):
+            check_agrees(name, getattr(loaded.settings, name), those)
         found[name] = those[0]
     return found
 

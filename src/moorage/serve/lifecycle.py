@@ -19,7 +19,7 @@ from typing import cast
 import uvicorn
 from uvloop import new_event_loop
 
-from moorage.config import Settings, database_address
+from moorage.config import Loaded, Settings, database_address
 from moorage.config.addresses import Address, networks_parse
 from moorage.core.clock import SECOND
 from moorage.core.counting import counted
@@ -74,19 +74,17 @@ class StartError(Exception):
     """The server cannot start. The message is one line and says what to change."""
 
 
-def run(
-    settings: Settings, make_loop: Callable[[], asyncio.AbstractEventLoop] = new_event_loop
-) -> int:
+def run(loaded: Loaded, make_loop: Callable[[], asyncio.AbstractEventLoop] = new_event_loop) -> int:
     """Serve until a signal stops it; return the exit code. Raises StartError, ConfigError.
 
     `make_loop`: creates the event loop; measurements pass their own.
     """
-    logs.configure(settings.log_format, settings.log_level)
+    logs.configure(loaded.settings.log_format, loaded.settings.log_level)
     if "WATCHDOG_USEC" in os.environ:
         # The watchdog ends a process that hangs by SIGABRT: then the journal shows where it hung.
         faulthandler.enable(file=STANDARD_ERROR)
     with asyncio.Runner(loop_factory=make_loop) as runner:
-        return runner.run(_run(settings))
+        return runner.run(_run(loaded))
 
 
 class Server(uvicorn.Server):
@@ -115,7 +113,7 @@ class Server(uvicorn.Server):
         yield
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Accept no more, answer what those have sent that were just accepted, finish the rest."""
+        """Accept no more, answer requests on connections accepted just before, finish the rest."""
         acceptors = [cast(Acceptor, one) for one in self.servers]
         for acceptor in acceptors:
             acceptor.rest()
@@ -147,14 +145,15 @@ class Server(uvicorn.Server):
         self._on_ready()
 
 
-async def _run(settings: Settings) -> int:
+async def _run(loaded: Loaded) -> int:
+    settings = loaded.settings
     check_extra(settings)
     tls = None if settings.tls_cert is None else certificate_of(settings)
     notifier = Notifier(os.environ, lambda text: log.warning("%s", text))
     stop = Signals(settings, notifier)
     with contextlib.ExitStack() as stack:
         try:
-            settings, doors = doors_of(settings)
+            settings, doors = doors_of(loaded)
         except DoorError as error:
             raise StartError(str(error)) from None
         for door in doors:

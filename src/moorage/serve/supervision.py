@@ -1,8 +1,8 @@
 """What the server tells systemd while it serves: that it is ready, what it does, that it works.
 
-It is ready when `/readyz` says so. It works as long as the event loop turns, and the database
-answers in a transaction of its own, in turn with all others: one that takes longer than the
-watchdog permits is taken for one that hangs.
+It is ready when `/readyz` says so. For the watchdog, it works as long as the event loop turns, and
+the database answers in a transaction of its own, in turn with all others: one that takes longer
+than the watchdog permits is taken for one that hangs.
 """
 
 import asyncio

@@ -11,7 +11,8 @@
   `migrations.py` knows the versions of the schema.
 * Safety: `high_water_mark.py` detects a restored database, `formats.py` decides which releases may
   write, `unknown_members.py` preserves data of newer releases, `ownership.py` checks who may change
-  a file, `directories.py` makes names of files durable, `check.py` finds inconsistent rows, with
+  a file, `directories.py` makes names of files durable, `unfinished.py` hides a backup until it is
+  complete, `check.py` finds inconsistent rows, with
   `differences.py`, and offers that no agent makes, `receipts.py` deletes old receipts of commits.
 
 May import: `core`.

@@ -3,8 +3,8 @@
 Until it is ready, it asks for more time instead: what it waits for would not come sooner after
 another start.
 
-The loop itself does it, so a loop that hangs is silent. What else must work is for the service to
-say: `Probe` asks it, and a question without an answer silences the heartbeat, too.
+The loop itself does it, so a loop that hangs is silent. The service says what else must work:
+`Probe` asks it, and a question without an answer silences the heartbeat, too.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from moorage.systemd.notifier import Notifier
 from moorage.systemd.patience import EXTENSION_SECONDS
 
 STATUS_SECONDS = 5.0
-"""How often the status is brought up to date."""
+"""How often to notify a supervisor, unless its watchdog expects it more often."""
 
 READY_SECONDS = 0.1
 """How often a service that has started is asked whether it is ready."""
@@ -101,7 +101,7 @@ async def _beat(
 
 
 def _pause(notifier: Notifier) -> float:
-    """Return the seconds until the next notification: half of what the watchdog permits."""
+    """Return the seconds until the next notification: at most half of what the watchdog permits."""
     seconds = STATUS_SECONDS if notifier.is_ready else READY_SECONDS
     if notifier.watchdog_seconds is None:
         return seconds

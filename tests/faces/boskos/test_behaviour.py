@@ -11,7 +11,7 @@ import pytest
 from moorage.config import load
 from moorage.config.errors import ConfigError
 from tests.e2e.support.carried import eventually
-from tests.e2e.support.server import NotStarted
+from tests.e2e.support.server import NotStarted, serve
 from tests.faces.boskos.boskos_server import BoskosServer, error_answer, serve_boskos
 
 WAIT_SECONDS = 15.0
@@ -260,10 +260,10 @@ def test_only_on_loopback(tmp_path: Path) -> None:
         assert boskos.acquire("t0") is not None
 
 
-def test_settings_that_need_each_other() -> None:
+def test_settings_that_need_each_other(tmp_path: Path) -> None:
     """A configuration without an address to serve it on is an error."""
-    with pytest.raises(ConfigError, match="boskos_config: needs boskos_listen"):
-        load({"boskos_config": "boskos.yaml"}, {})
+    with pytest.raises(NotStarted, match="boskos_config: needs boskos_listen"):
+        serve(tmp_path / "m.sqlite", "--boskos-config", "boskos.yaml")
     with pytest.raises(ConfigError, match="boskos_listen: 'nowhere' is not HOST:PORT"):
         load({"boskos_listen": "nowhere"}, {})
 

@@ -14,7 +14,7 @@ import pytest
 from moorage.config import load
 from moorage.config.errors import ConfigError
 from moorage.serve.boskos import STRANGE_LENGTH_MAX, STRANGE_MAX, passwords_read
-from tests.e2e.support.server import NotStarted
+from tests.e2e.support.server import NotStarted, serve
 from tests.faces.boskos.boskos_server import (
     Answer,
     BoskosServer,
@@ -173,8 +173,8 @@ def test_addresses_need_authentication(tmp_path: Path) -> None:
         load({"listen": "0.0.0.0:0", "auth": "noauth2", "insecure_boskos": True}, {})
     load({**anywhere, "insecure_boskos": True}, {})
     load({**anywhere, "boskos_password_file": str(file)}, {})
-    with pytest.raises(ConfigError, match="boskos_password_file: needs boskos_listen"):
-        load({"boskos_password_file": str(file)}, {})
+    with pytest.raises(NotStarted, match="boskos_password_file: needs boskos_listen"):
+        serve(tmp_path / "m.sqlite", "--boskos-password-file", str(file))
     with pytest.raises(NotStarted, match="has no line USER:PASSWORD"):
         file.write_text("")
         with serve_boskos(tmp_path, "safe", None, "--boskos-password-file", str(file)):

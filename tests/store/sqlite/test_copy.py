@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice
@@ -13,6 +14,7 @@ import pytest
 from moorage.store.api import Engine, Locked, Unusable
 from moorage.store.open import open_engine, restore
 from moorage.store.sqlite.copy import copy
+from moorage.store.unfinished import Unfinished
 from tests.store.build import (
     differences_load,
     digest,
@@ -196,28 +198,86 @@ def test_a_backup_called_as_an_unfinished_one(tmp_path: Path) -> None:
     with pytest.raises(Unusable, match="this name is reserved for unfinished backups"):
         copy(str(source), f"{target}.partial")
     assert list(tmp_path.glob("copy.db*")) == []
-    (tmp_path / "copy.db.partial").write_text("of a process that was killed")
+    left = Unfinished(str(target))
+    Path(f"{left.path}-journal").touch()
     copy(str(source), str(target))
     assert list(tmp_path.glob("copy.db*")) == [target]
 
 
-def test_a_backup_whose_file_is_replaced(tmp_path: Path) -> None:
-    """If another process writes to the same name, the backup fails and keeps that file."""
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_backup_whose_folder_is_replaced(tmp_path: Path, when: str) -> None:
+    """If another process takes its name, the backup fails and keeps what the other has written."""
     source, target = tmp_path / "a.db", tmp_path / "copy.db"
+    theirs = tmp_path / "copy.db.partial"
     filled(source, 5)
+
+    def replace() -> None:
+        theirs.rename(tmp_path / "ours")
+        theirs.mkdir()
+        (theirs / "moorage.sqlite").touch()
 
     @contextmanager
     def replacing(_: apsw.Connection) -> Iterator[None]:
+        if when == "before":
+            replace()
         yield
-        (tmp_path / "copy.db.partial").unlink()
-        (tmp_path / "copy.db.partial").write_text("theirs")
+        if when == "after":
+            replace()
 
     with pytest.raises(Unusable, match="another process has replaced"):
         copy(str(source), str(target), replacing)
-    assert (tmp_path / "copy.db.partial").read_text() == "theirs"
+    assert (theirs / "moorage.sqlite").exists()
+    assert list((tmp_path / "ours").iterdir()) == []
     assert not target.exists()
     copy(str(source), str(target))
     assert state(target) == state(source)
+
+
+@pytest.mark.parametrize("kind", ["file", "hard link", "symbolic link"])
+def test_what_others_have_prepared_is_not_filled(tmp_path: Path, kind: str) -> None:
+    """Who can write to the folder knows the names, but must not get the content of a backup."""
+    source, target, prepared = tmp_path / "a.db", tmp_path / "copy.db", tmp_path / "theirs"
+    filled(source, 5)
+    prepared.mkdir()
+    content = prepared / "moorage.sqlite"
+    content.touch()
+    place = tmp_path / "copy.db.partial"
+    if kind == "file":
+        place.write_text("")
+    elif kind == "hard link":
+        place.hardlink_to(content)
+    else:
+        place.symlink_to(prepared)
+    with pytest.raises(Unusable, match=r"cannot create .*copy\.db\.partial"):
+        copy(str(source), str(target))
+    assert content.read_bytes() == b""
+    place.unlink()
+    copy(str(source), str(target))
+    assert state(target) == state(source)
+
+
+def test_nobody_else_can_open_a_backup_that_is_written(tmp_path: Path) -> None:
+    """Its folder is private from the beginning, whatever is usual in the folder around it."""
+    source, target = tmp_path / "a.db", tmp_path / "copy.db"
+    filled(source, 5)
+    tmp_path.chmod(0o2777)
+    seen = []
+
+    @contextmanager
+    def looking(_: apsw.Connection) -> Iterator[None]:
+        yield
+        folder = tmp_path / "copy.db.partial"
+        seen.extend(
+            stat.S_IMODE(path.stat().st_mode) & 0o777 for path in (folder, *folder.iterdir())
+        )
+
+    before = os.umask(0)
+    try:
+        copy(str(source), str(target), looking)
+    finally:
+        os.umask(before)
+    assert seen == [0o700, 0o600]
+    assert stat.S_IMODE(target.stat().st_mode) == 0o600
 
 
 def test_restore_refuses(tmp_path: Path) -> None:

@@ -60,13 +60,19 @@ def check(as_json: bool) -> None:
     )
 )
 @administering
-@click.argument("target", type=click.Path(), metavar="FILE", required=False)
-@click.option("--folder", type=click.Path(), help="Write a file named after the time into it.")
+@click.argument("target", type=click.Path(), metavar="[FILE]", required=False)
+@click.option(
+    "--folder",
+    type=click.Path(),
+    help="Instead of FILE: write moorage-TIME.sqlite into this folder, which is only for this"
+    " database.",
+)
 @click.option(
     "--keep",
     type=click.IntRange(1, 10_000),
     metavar="NUMBER",
-    help="With --folder: then delete all but this many of the newest files so named.",
+    help="With --folder: after a successful backup, delete all but this many of the newest backups"
+    " there.",
 )
 @json_option
 def backup(target: str | None, folder: str | None, keep: int | None, as_json: bool) -> None:
@@ -83,23 +89,30 @@ def backup(target: str | None, folder: str | None, keep: int | None, as_json: bo
         path = administration().backup(str(target))
         say_or_json(as_json, {"path": path}, f"wrote {path}")
         return
-    from moorage.cli.support.backup_folder import backup_name, thinned
+    _backup_into(folder, keep, as_json)
+
+
+def _backup_into(folder: str, keep: int | None, as_json: bool) -> None:
+    """Write a backup that is named after the time, and delete older ones. Raises Failure."""
+    from moorage.cli.support.backup_folder import Thinned, backup_name, thinned
+
+    def name_now() -> str:
+        return backup_name(datetime.now(UTC))  # noqa: TID251 - the machine's own clock is meant
 
     if not os.path.isdir(folder):
         raise Failure(USAGE, f"--folder: {folder} is no folder")
-    name = backup_name(datetime.now(UTC))  # noqa: TID251 - the machine's own clock is meant
+    name = name_now()
     path = administration().backup(os.path.join(folder, name))
     if not as_json:
         say(f"wrote {path}")
-    try:
-        deleted = [] if keep is None else thinned(folder, keep, name)
-    except OSError as error:
-        raise Failure(FAILED, f"cannot delete {error.filename}: {error.strerror}") from None
+    found = Thinned([], []) if keep is None else thinned(folder, keep, name, name_now())
     if as_json:
-        show_json({"path": path, "deleted": deleted})
-        return
-    for gone in deleted:
-        say(f"deleted {gone}")
+        show_json({"path": path, "deleted": found.deleted})
+    else:
+        for gone in found.deleted:
+            say(f"deleted {gone}")
+    if found.problems:
+        raise Failure(FAILED, "the backup is complete, but " + "; ".join(found.problems))
 
 
 @group.command(epilog=example("moorage db restore /backup/moorage-monday.sqlite"))

@@ -27,14 +27,14 @@ def serve(config_file: str | None, **options: Any) -> None:
 
     Every option is also a setting in moorage.toml and an environment variable MOORAGE_NAME.
     """
-    settings = load(options, config_file).settings
+    loaded = load(options, config_file)
     gc.disable()  # a tenth of a second of collections, which find no garbage among modules
     try:
         from moorage.serve.lifecycle import StartError, run  # deferred: it loads everything
     finally:
         gc.enable()
     try:
-        code = run(settings)
+        code = run(loaded)
     except (StartError, ConfigError) as error:
         raise Failure(USAGE, str(error)) from None
     click.get_current_context().exit(code)

@@ -1,14 +1,24 @@
-"""A folder with the newest backups of one database: their names, and which are deleted."""
+"""A folder with the newest backups of one database: their names, and which of them are deleted."""
 
 import os
 import re
+import stat
 from datetime import datetime
+from typing import NamedTuple
+
+from moorage.store import unfinished
 
 NAME = re.compile(r"moorage-\d{8}T\d{6}Z\.sqlite")
 """The names of backups that may be deleted; no others are."""
 
-UNFINISHED = ".partial"
-"""What a killed backup leaves behind ends with it."""
+
+class Thinned(NamedTuple):
+    """What became of the older backups."""
+
+    deleted: list[str]
+    """Their paths."""
+    problems: list[str]
+    """Why some could not be deleted, or cannot be compared; each says what to do."""
 
 
 def backup_name(at: datetime) -> str:
@@ -16,27 +26,47 @@ def backup_name(at: datetime) -> str:
     return f"moorage-{at:%Y%m%dT%H%M%S}Z.sqlite"
 
 
-def thinned(folder: str, keep: int, newest: str) -> list[str]:
-    """Delete all but the newest backups, and older unfinished ones; return the paths.
+def thinned(folder: str, keep: int, newest: str, now: str) -> Thinned:
+    """Delete all but the newest backups, and older unfinished ones.
+
+    What is later than now is neither counted nor deleted: the clock was wrong then, or is wrong
+    now, so its name does not say which backups are old.
 
     Args:
         folder: has them, perhaps with other files.
         keep: how many are kept.
-        newest: the name of the one that was just made: what is unfinished and older is left over.
-
-    Raises:
-        OSError: one cannot be deleted.
+        newest: the name of the one that was just made: it stays, and what is unfinished and older
+            is left over.
+        now: the name of a backup that is made now.
     """
     names = sorted(os.listdir(folder))
-    complete = [name for name in names if NAME.fullmatch(name)]
+    complete = [name for name in names if NAME.fullmatch(name) and _is_file(folder, name)]
+    old = [name for name in complete if name <= now]
     left_over = [
         name
         for name in names
-        if name.endswith(UNFINISHED)
-        and NAME.fullmatch(name.removesuffix(UNFINISHED))
+        if name.endswith(unfinished.SUFFIX)
+        and NAME.fullmatch(name.removesuffix(unfinished.SUFFIX))
         and name < newest
     ]
-    gone = [os.path.join(folder, name) for name in complete[:-keep] + left_over]
-    for path in gone:
-        os.unlink(path)
-    return gone
+    found = Thinned([], [])
+    for name in [*(one for one in old[:-keep] if one != newest), *left_over]:
+        path = os.path.join(folder, name)
+        try:
+            if name in left_over and not _is_file(folder, name):
+                unfinished.remove(path)
+            else:
+                os.unlink(path)
+            found.deleted.append(path)
+        except OSError as error:
+            found.problems.append(f"cannot delete {path}: {error.strerror}")
+    found.problems.extend(
+        f"{os.path.join(folder, name)} is from the future: check the clock, then rename it"
+        for name in complete
+        if name > now
+    )
+    return found
+
+
+def _is_file(folder: str, name: str) -> bool:
+    return stat.S_ISREG(os.lstat(os.path.join(folder, name)).st_mode)

@@ -55,7 +55,8 @@ def _check_given(context: click.Context) -> None:
         if isinstance(parameter, click.Argument):
             given = context.params.get(parameter.name or "")
             if "" in (given if isinstance(given, tuple) else (given,)):
-                message = f"{parameter.make_metavar(context)} is empty: is a variable not set?"
+                name = parameter.make_metavar(context).strip("[]")
+                message = f"{name} is empty: is a variable not set?"
                 raise Failure(USAGE, message)
 
 

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext, suppress
 from functools import partial
 from threading import Event, Thread
 from threading import Lock as Guard
@@ -24,6 +24,7 @@ from moorage.store.sqlite.file import (
 )
 from moorage.store.sqlite.history import clock_of, epoch_raise
 from moorage.store.sqlite.migrate import migrate, pending
+from moorage.store.unfinished import SUFFIX, Unfinished
 
 Endable = Callable[[apsw.Connection], AbstractContextManager[Any]]
 
@@ -32,9 +33,6 @@ _under_way: set[str] = set()
 
 _guard = Guard()
 
-_UNFINISHED = ".partial"
-"""The suffix of a file that is being written."""
-
 _LOOK_SECONDS = 0.1
 """How often to check the length of the log that another process writes."""
 
@@ -42,33 +40,22 @@ _LOOK_SECONDS = 0.1
 def copy(source: str, target: str, endable: Endable = nullcontext) -> None:
     """Write a complete, defragmented copy of the open database `source` to the new file `target`.
 
-    The copy is one snapshot, and durable on return. Until then it has another name, so that a file
-    called `target` is always complete. Raises Unusable: `target` exists, cannot be written, or is
-    being written by another backup. Unavailable: the copy was interrupted.
+    The copy is one snapshot, and durable on return. Until then it is in a folder of its own, so
+    that a file called `target` is always complete, and nobody else can read it. Raises Unusable:
+    `target` exists, cannot be written, or is being written by another backup. Unavailable: the copy
+    was interrupted.
 
     `endable` is entered with the reading connection, so that its owner can interrupt the copy.
     """
-    with _alone(target):
-        unfinished = f"{target}{_UNFINISHED}"
-        with suppress(FileNotFoundError):
-            os.unlink(unfinished)  # left by a process that was killed
-        ours = _made(unfinished)
+    with _alone(target), closing(Unfinished(target)) as unfinished:
+        connection = connect(source, writes=False)
         try:
-            connection = connect(source, writes=False)
-            try:
-                with endable(connection), translated(f"copy to {target}"):
-                    connection.pragma("query_only", False)
-                    connection.execute("VACUUM INTO ?", (unfinished,))
-            finally:
-                connection.close(True)
-            os.fsync(ours)
-            _publish(unfinished, target, ours)
-        except BaseException:
-            if _is(unfinished, ours):
-                os.unlink(unfinished)
-            raise
+            with endable(connection), translated(f"copy to {target}"):
+                connection.pragma("query_only", False)
+                connection.execute("VACUUM INTO ?", (unfinished.path,))
         finally:
-            os.close(ours)
+            connection.close(True)
+        unfinished.publish()
 
 
 def copy_beside(source: str, target: str, log_pages_max: int = LOG_PAGES_MAX) -> None:
@@ -108,7 +95,7 @@ def _log_pages(path: str) -> int:
 @contextmanager
 def _alone(target: str) -> Iterator[None]:
     """Prevent other backups of this process to the same file. Raises Unusable."""
-    if target.endswith(_UNFINISHED):
+    if target.endswith(SUFFIX):
         raise Unusable(f"{target}: this name is reserved for unfinished backups; name another file")
     name = os.path.realpath(target)
     with _guard:
@@ -122,29 +109,6 @@ def _alone(target: str) -> Iterator[None]:
     finally:
         with _guard:
             _under_way.remove(name)
-
-
-def _made(path: str) -> int:
-    try:
-        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    except OSError as error:
-        raise Unusable(f"cannot create {path}: {error.strerror}") from error
-
-
-def _is(path: str, file: int) -> bool:
-    with suppress(FileNotFoundError):
-        return os.path.samestat(os.stat(path), os.fstat(file))
-    return False
-
-
-def _publish(partial: str, target: str, ours: int) -> None:
-    """Rename a complete file to its target. Raises Unusable: another process interfered."""
-    if not _is(partial, ours):
-        raise Unusable(f"another process has replaced {partial}; name another file")
-    if os.path.lexists(target):
-        raise Unusable(f"{target} was created in the meantime; name a new file")
-    os.rename(partial, target)
-    sync_directory(target)
 
 
 def restore(backup: str, path: str) -> str | None:

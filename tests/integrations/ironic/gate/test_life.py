@@ -8,6 +8,7 @@ import socket
 import subprocess
 from pathlib import Path
 
+from moorage.integrations.ironic.gate.listening import LISTEN_BY_DEFAULT
 from moorage.wire.admission import PoolWanted
 from tests.e2e.support.server import MOORAGE, Server
 from tests.integrations.ironic.gate.gates import NOWHERE, READY
@@ -69,7 +70,9 @@ def test_no_connection_is_refused(tmp_path: Path) -> None:
 
 
 def test_sockets_by_name(tmp_path: Path) -> None:
-    """Systemd may hold that of the metrics, too; an option that says otherwise is refused."""
+    """Systemd may hold the socket of the metrics, too; an option that says otherwise is refused,
+    also if it says what the default is.
+    """
 
     async def act(world: World) -> None:
         with (
@@ -89,17 +92,21 @@ def test_sockets_by_name(tmp_path: Path) -> None:
                 address = f"http://127.0.0.1:{metrics.getsockname()[1]}/metrics"
                 async with world.session.get(address) as answer:
                     assert "moorage_gate_" in await answer.text()
-            for option in ("--listen", "--metrics-listen"):
+            for option, address in (
+                ("--listen", "127.0.0.1:1"),
+                ("--listen", LISTEN_BY_DEFAULT),
+                ("--metrics-listen", "127.0.0.1:1"),
+            ):
                 done = await asyncio.to_thread(
                     subprocess.run,
-                    passing([*command, option, "127.0.0.1:1"], sockets),
+                    passing([*command, option, address], sockets),
                     pass_fds=numbers,
                     capture_output=True,
                     text=True,
                     check=False,
                 )
                 assert done.returncode == 2
-                assert f"{option} is 127.0.0.1:1, but systemd passes a socket on" in done.stderr
+                assert f"{option} is {address}, but systemd passes a socket on" in done.stderr
 
     play(tmp_path, IronicDouble(1), 1, act)
 

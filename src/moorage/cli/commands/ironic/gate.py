@@ -25,10 +25,9 @@ if TYPE_CHECKING:
 @target_options
 @click.option(
     "--listen",
-    default="127.0.0.1:6385",
-    show_default=True,
+    show_default="127.0.0.1:6385, or the socket that systemd passes",
     metavar="HOST:PORT",
-    help="HOST:PORT to listen on, unless systemd passes a socket.",
+    help="HOST:PORT to listen on.",
 )
 @click.option(
     "--watch/--no-watch", default=True, help="Read all nodes again and again; the default."

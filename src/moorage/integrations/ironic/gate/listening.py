@@ -19,11 +19,11 @@ LISTEN_BY_DEFAULT = "127.0.0.1:6385"
 CONNECTIONS_MAX = 4_000
 
 
-def listening(address: str, metrics: str | None) -> tuple[list[socket], list[socket]]:
+def listening(address: str | None, metrics: str | None) -> tuple[list[socket], list[socket]]:
     """Return the sockets for clients and for metrics: those that systemd passes, or own ones.
 
     Args:
-        address: HOST:PORT for clients.
+        address: HOST:PORT for clients; None: nobody has chosen one.
         metrics: the same for metrics; None: there are none.
 
     Raises:
@@ -31,13 +31,13 @@ def listening(address: str, metrics: str | None) -> tuple[list[socket], list[soc
     """
     try:
         passed = passed_sockets(os.environ, os.getpid(), (LISTEN, METRICS))
-        if LISTEN in passed and address != LISTEN_BY_DEFAULT:
+        if LISTEN in passed and address is not None:
             check_agrees("--listen", address, passed[LISTEN])
         if METRICS in passed and metrics is not None:
             check_agrees("--metrics-listen", metrics, passed[METRICS])
     except PassedSocketError as error:
         raise ListenError(str(error)) from None
-    own = passed.get(LISTEN) or bound(address)
+    own = passed.get(LISTEN) or bound(address or LISTEN_BY_DEFAULT)
     return own, passed.get(METRICS) or ([] if metrics is None else bound(metrics))
 
 

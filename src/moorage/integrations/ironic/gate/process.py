@@ -15,7 +15,6 @@ from moorage.integrations.ironic.gate.app import Gate
 from moorage.integrations.ironic.gate.deciding import Deciding
 from moorage.integrations.ironic.gate.listening import (
     CONNECTIONS_MAX,
-    LISTEN_BY_DEFAULT,
     listening,
     server_tls,
     url_of,
@@ -55,7 +54,8 @@ class Settings:
     """How a gate runs.
 
     `ironic_headers` are sent with the gate's own requests to Ironic, `trusted` has the authorities
-    that may vouch for it. `watch` False: another process passes over the nodes; this one only once.
+    that may vouch for it. `listen` None: nobody has chosen an address. `watch` False: another
+    process passes over the nodes; this one only once.
     """
 
     ironic: str
@@ -63,7 +63,7 @@ class Settings:
     token: str | Callable[[], str] | None
     rules: Rules
     ironic_name: str | None = None
-    listen: str = LISTEN_BY_DEFAULT
+    listen: str | None = None
     metrics_listen: str | None = None
     tls_cert: str | None = None
     tls_key: str | None = None
