@@ -191,7 +191,7 @@ def full(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 @pytest.mark.parametrize("method", [b"GET", b"HEAD", b"OPTIONS"])
 @pytest.mark.parametrize("prefix", [b"/", b"/placement/"])
 def test_a_full_server_is_healthy(full: Server, prefix: bytes, method: bytes, name: bytes) -> None:
-    """Whoever supervises it would kill it otherwise; then all clients connect again."""
+    """Otherwise its supervisor would kill it, and then all clients would connect again."""
     sent = request(method, prefix + name + b"?full", close=False)
     if method == b"HEAD":  # its answer has no body
         with connect(full.url) as connection:
@@ -215,16 +215,16 @@ def test_a_full_server_answers_nothing_else(full: Server, path: bytes) -> None:
 
 
 def test_the_places_for_health_are_few_and_soon_free(full: Server) -> None:
-    """Beyond them, connections are refused at once. Silent ones are told why, and closed."""
+    """Beyond them, connections are refused at once. Silent ones are refused why, and closed."""
     with ExitStack() as stack:
         held = [stack.enter_context(connect(full.url)) for _ in range(HEALTH_CONNECTIONS_MAX)]
         (answer,) = talk(full.url, HEALTH)
         assert answer.status == 503
         held[0].sendall(b"GET /healthz HTTP/1.1\r\n")
         for connection in held:
-            (told,) = answers(read_to_end(connection))
-            assert told.status == 503
-            assert b"connections_max" in told.body
+            (refused,) = answers(read_to_end(connection))
+            assert refused.status == 503
+            assert b"connections_max" in refused.body
     assert [talk(full.url, HEALTH)[0].status for _ in range(HEALTH_CONNECTIONS_MAX + 1)] == [
         200
     ] * (HEALTH_CONNECTIONS_MAX + 1)

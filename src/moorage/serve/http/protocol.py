@@ -302,7 +302,7 @@ class GuardedProtocol(PromptProtocol):
     def _guard_full(self, reason: str) -> None:
         """Check that a connection beyond the limits asks for the health, and only once."""
         name = self.url.partition(b"?")[0].rpartition(b"/")[2]
-        if self.cycle is not None or name not in HEALTH_NAMES:
+        if self._running is not None or name not in HEALTH_NAMES:
             self._stop(HTTPStatus.SERVICE_UNAVAILABLE, reason)
 
     def _has_body(self) -> bool:
@@ -478,7 +478,7 @@ class GuardedProtocol(PromptProtocol):
             return
         if self.flow.read_paused:  # the server paused reading, so the client is not to blame
             self._deadline_set(seconds)
-        elif self.full is not None and self.cycle is None:
+        elif self.full is not None and self._running is None:
             self._refuse(HTTPStatus.SERVICE_UNAVAILABLE, self.full)
         elif self._in_head or self._in_body:
             setting = "header_seconds_max" if self._in_head else "body_seconds_max"
