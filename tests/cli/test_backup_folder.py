@@ -86,7 +86,7 @@ def test_one_that_cannot_be_deleted(tmp_path: Path) -> None:
 
 
 def test_a_linked_folder_is_not_followed(tmp_path: Path) -> None:
-    """Whoever can write to the folder cannot make root delete files elsewhere."""
+    """Anyone who can write to the folder cannot make root delete files elsewhere."""
     database = tmp_path / "elsewhere" / "moorage.sqlite"
     database.parent.mkdir()
     database.touch()

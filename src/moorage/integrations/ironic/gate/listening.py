@@ -37,7 +37,7 @@ def listening(address: str | None, metrics: str | None) -> tuple[list[socket], l
             check_agrees("--metrics-listen", metrics, passed[METRICS])
     except PassedSocketError as error:
         raise ListenError(str(error)) from None
-    own = passed.get(LISTEN) or bound(address or LISTEN_BY_DEFAULT)
+    own = passed.get(LISTEN) or bound(LISTEN_BY_DEFAULT if address is None else address)
     return own, passed.get(METRICS) or ([] if metrics is None else bound(metrics))
 
 
