@@ -215,7 +215,7 @@ def test_a_full_server_answers_nothing_else(full: Server, path: bytes) -> None:
 
 
 def test_the_places_for_health_are_few_and_soon_free(full: Server) -> None:
-    """Beyond them, connections are refused at once. Silent ones are refused why, and closed."""
+    """Beyond them, connections are refused at once. Silent ones read why, and are closed."""
     with ExitStack() as stack:
         held = [stack.enter_context(connect(full.url)) for _ in range(HEALTH_CONNECTIONS_MAX)]
         (answer,) = talk(full.url, HEALTH)
