@@ -268,8 +268,8 @@ def test_too_few_open_files_are_reported_once(database: Path, doors: int) -> Non
         server.stop()
         told = [line for line in server.said if "limit of open files" in line]
     assert len(told) == 1
-    assert f"only {(1024 - 64) // doors} connections per address" in told[0]
-    assert f"limit of open files is 1024, raise it to {12_000 * doors + 64}" in told[0]
+    assert f"only {(1024 - 64) // doors - 32} connections per address" in told[0]
+    assert f"limit of open files is 1024, raise it to {12_032 * doors + 64}" in told[0]
 
 
 def test_logs_are_lines_or_json(database: Path) -> None:

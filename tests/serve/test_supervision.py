@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -37,11 +38,28 @@ def on_a_faulty_disk(
     folder: Path, variables: Mapping[str, str], trigger: str = "disk"
 ) -> Iterator[Server]:
     """Serve on a disk that fails, or hangs, while TRIGGER.sync or TRIGGER.read exists."""
+    with Server(faulty(folder, trigger), {**os.environ, **variables}) as server:
+        yield server
+
+
+def faulty(folder: Path, trigger: str = "disk") -> list[str]:
+    """Return the command of a server on such a disk."""
     command = [sys.executable, str(HERE / "faulty_server.py"), str(folder / trigger), "serve"]
     where = ["--listen", "127.0.0.1:0", "--database", f"sqlite:///{folder}/m.sqlite"]
-    command += [*where, "--auth", "noauth2"]
-    with Server(command, {**os.environ, **variables}) as server:
-        yield server
+    return [*command, *where, "--auth", "noauth2"]
+
+
+@contextmanager
+def waiting_start(folder: Path, variables: Mapping[str, str]) -> Iterator[subprocess.Popen[str]]:
+    """Start such a server, which need not become ready."""
+    environment = {**os.environ, **variables}
+    with subprocess.Popen(
+        faulty(folder), env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 @contextmanager
@@ -83,6 +101,48 @@ def test_the_life_of_a_server(tmp_path: Path, systemd: NotifySocket) -> None:
     assert told.index({"READY": "1"}) < told.index({"STOPPING": "1"}) < len(told) - 1
     assert systemd.all_of("STOPPING") == systemd.all_of("READY") == ["1"]
     assert systemd.all_of("WATCHDOG") == []  # nobody expects it
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_start_that_waits_is_stopped_at_once(
+    tmp_path: Path, systemd: NotifySocket, number: signal.Signals
+) -> None:
+    """A signal ends it with exit code 0 while the event loop waits for the database. The next
+    start works.
+    """
+    with on_a_faulty_disk(tmp_path, {}) as server:
+        assert server.stop() == 0
+    os.mkfifo(tmp_path / "disk.read")
+    with waiting_start(tmp_path, systemd.variables(WATCHDOG_SECONDS)) as process:
+        systemd.wait_for("STATUS", "opening the database".__eq__)
+        process.send_signal(number)
+        said, _ = process.communicate(timeout=30)
+        assert process.returncode == 0, said
+    assert "serving" not in said
+    assert systemd.all_of("STOPPING") == ["1"]
+    assert systemd.all_of("READY") == []
+    (tmp_path / "disk.read").unlink()
+    with on_a_faulty_disk(tmp_path, {}) as server:
+        assert status(server.url, b"/readyz") == 200
+
+
+def test_a_reload_waits_for_the_start(tmp_path: Path, systemd: NotifySocket) -> None:
+    """SIGHUP does not end a start; it is handled as soon as the event loop runs."""
+    with on_a_faulty_disk(tmp_path, {}) as server:
+        assert server.stop() == 0
+    hang = tmp_path / "disk.read"
+    os.mkfifo(hang)
+    with waiting_start(tmp_path, systemd.variables()) as process:
+        systemd.wait_for("STATUS", "opening the database".__eq__)
+        process.send_signal(signal.SIGHUP)
+        with hang.open("wb"):
+            hang.unlink()
+        systemd.wait_for("READY")
+        process.send_signal(signal.SIGTERM)
+        said, _ = process.communicate(timeout=30)
+        assert process.returncode == 0
+    assert "HUP: there is no certificate to reload" in said
+    assert "moorage: serving" in said
 
 
 def test_a_failed_start_is_never_ready(tmp_path: Path, systemd: NotifySocket) -> None:

@@ -75,6 +75,8 @@ def test_the_watchdog_is_for_one_process(variables: dict[str, str], seconds: flo
         told = Notifier({**double.variables(), **variables}, pytest.fail)
         assert told.watchdog_seconds == seconds
         told.alive()
+        told.ready()
+        told.alive()
         told.status("last")
         double.wait_for("STATUS")
         assert double.all_of("WATCHDOG") == ([] if seconds is None else ["1"])

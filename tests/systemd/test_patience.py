@@ -13,9 +13,10 @@ LOOK_SECONDS = 0.05
 
 
 def test_work_gets_more_time() -> None:
-    """Each look that finds work asks for 30 s more, and the watchdog knows of it."""
+    """Each look that finds work asks for 30 s more; the watchdog of a stop knows of it, too."""
     with NotifySocket() as double:
         told = Notifier(double.variables(60), pytest.fail)
+        told.ready()
         with patient(told, "reading the catalog", look_seconds=LOOK_SECONDS):
             done = threading.Event()
 
@@ -28,7 +29,7 @@ def test_work_gets_more_time() -> None:
             double.wait_for("EXTEND_TIMEOUT_USEC", "30000000".__eq__, times=3)
             done.set()
             thread.join()
-        assert double.received[0] == {"STATUS": "reading the catalog"}
+        assert double.received[1] == {"STATUS": "reading the catalog"}
         assert double.all_of("WATCHDOG")
 
 
@@ -50,6 +51,26 @@ def test_idleness_gets_none(moved: int) -> None:
         told.status("last")
         double.wait_for("STATUS", "last".__eq__)
         assert bool(double.all_of("EXTEND_TIMEOUT_USEC")) == bool(moved)
+
+
+def test_the_start_gets_none_once_the_service_stops() -> None:
+    """The supervisor would add it to the stop. The stop has a patience of its own."""
+    looks = threading.Semaphore(0)
+    total = count(0, 1)
+
+    def work() -> tuple[float, int]:
+        looks.release()
+        return float(next(total)), 0
+
+    with NotifySocket() as double:
+        told = Notifier(double.variables(), pytest.fail)
+        with patient(told, "opening the database", look_seconds=LOOK_SECONDS, work=work):
+            double.wait_for("EXTEND_TIMEOUT_USEC", times=2)
+            told.stopping()
+            double.silent_for("EXTEND_TIMEOUT_USEC", 10 * LOOK_SECONDS)
+        before = len(double.all_of("EXTEND_TIMEOUT_USEC"))
+        with patient(told, "closing the database", look_seconds=LOOK_SECONDS, work=work):
+            double.wait_for("EXTEND_TIMEOUT_USEC", times=before + 2)
 
 
 def test_the_work_of_this_process_is_counted() -> None:

@@ -34,9 +34,9 @@ from moorage.serve.doors import Door, DoorError, doors_of
 from moorage.serve.files import Announcement, Files
 from moorage.serve.front_door import pages_line
 from moorage.serve.garbage import freezing, without_collector
-from moorage.serve.http.connection_limits import Bounds
+from moorage.serve.http.connection_limits import HEALTH_CONNECTIONS_MAX, Bounds
 from moorage.serve.http.hosts import Hosts
-from moorage.serve.http.listening import Acceptor, ConnectionCounter
+from moorage.serve.http.listening import Acceptor, ConnectionCounter, health_connections
 from moorage.serve.http.memory_budget import MemoryBudgets
 from moorage.serve.http.protocol import GuardedProtocol, protocol_for
 from moorage.serve.http.proxies import Proxies
@@ -94,6 +94,7 @@ class Server(uvicorn.Server):
         self,
         config: uvicorn.Config,
         places: ConnectionCounter,
+        health_places: ConnectionCounter,
         tls: ssl.SSLContext | None,
         handshake_seconds: float,
         on_ready: Callable[[], None],
@@ -102,6 +103,7 @@ class Server(uvicorn.Server):
         self.tls = tls
         """The TLS context of new connections; may be replaced at any time."""
         self._places = places
+        self._health_places = health_places
         self._handshake_seconds = handshake_seconds
         self._on_ready = on_ready
 
@@ -130,7 +132,12 @@ class Server(uvicorn.Server):
         )
         self.servers = [
             Acceptor(  # type: ignore[misc] # uvicorn only needs to close it
-                listener, self._places, make, lambda: self.tls, self._handshake_seconds
+                listener,
+                self._places,
+                self._health_places,
+                make,
+                lambda: self.tls,
+                self._handshake_seconds,
             )
             for listener in sockets or ()
         ]
@@ -153,7 +160,11 @@ async def _run(loaded: Loaded) -> int:
             stack.enter_context(door.listener)
         try:
             files = Files(settings.database)
-            with without_collector(), patient(notifier, "opening the database"):
+            with (
+                without_collector(),
+                stop.ending_at_once(),
+                patient(notifier, "opening the database"),
+            ):
                 engine = open_engine(database_address(settings), epoch_file=settings.epoch_file)
                 notifier.status("reading the catalog")
                 service = await Service.start(
@@ -180,7 +191,8 @@ async def _run(loaded: Loaded) -> int:
         _favour_loop()
         try:
             with freezing():
-                await _serve(settings, service, files, doors, stop, tls)
+                if not stop.asked:
+                    await _serve(settings, service, files, doors, stop, tls)
         finally:
             notifier.stopping()
             with patient(notifier, "stopping: closing the database"):
@@ -283,6 +295,7 @@ def _servers(
         Server(
             _uvicorn_config(settings, application, door, proxies, held),
             ConnectionCounter(most, settings.connections_per_address_max, proxies),
+            health_connections(proxies),
             tls,
             settings.header_seconds_max,
             all_ready.one,
@@ -348,11 +361,11 @@ def _connections(wanted: int, doors: int) -> int:
     `wanted` and the result are numbers for each door.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    needed = wanted * doors + FILES_RESERVED
+    needed = (wanted + HEALTH_CONNECTIONS_MAX) * doors + FILES_RESERVED
     allowed = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
     if soft != resource.RLIM_INFINITY and soft < allowed:
         resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
-    permitted = (allowed - FILES_RESERVED) // doors
+    permitted = (allowed - FILES_RESERVED) // doors - HEALTH_CONNECTIONS_MAX
     if permitted < wanted:
         log.warning(
             "only %d connections per address, although connections_max is %d: the limit of open"

@@ -1,5 +1,7 @@
 """Handles signals: TERM and INT stop the process cleanly, HUP reloads the files with secrets.
 
+During the start, when the event loop may be busy or wait for long, TERM and INT end it at once.
+
 HUP has two causes. `systemctl reload` or `kill` sends it to reload the certificate, its key and the
 password file. Or the terminal from which the process was started was closed; then the process stops
 cleanly, because the user could no longer see or stop it. Under `nohup` HUP stays ignored.
@@ -9,8 +11,11 @@ import asyncio
 import logging
 import os
 import signal
+import socket
 import ssl
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Protocol
 
 from moorage.config import Settings
@@ -57,6 +62,37 @@ class Signals:
         self.tell()
         for server in self.servers:
             server.should_exit = True
+
+    @contextmanager
+    def ending_at_once(self) -> Iterator[None]:
+        """Let TERM and INT end the process with exit code 0, whatever the event loop does.
+
+        For what may be killed at any time: nothing is acknowledged yet, and migrations are atomic.
+        Enter it in the main thread.
+        """
+        # Python writes the number of each signal here, even while the main thread waits in C.
+        reads, writes = socket.socketpair()
+        with reads, writes:
+            writes.setblocking(False)
+            loops = signal.set_wakeup_fd(writes.fileno())
+            thread = threading.Thread(target=self._end_at_once, args=(reads, loops), daemon=True)
+            thread.start()
+            try:
+                yield
+            finally:
+                signal.set_wakeup_fd(loops)
+                writes.shutdown(socket.SHUT_WR)
+                thread.join()
+
+    def _end_at_once(self, reads: socket.socket, loops: int) -> None:
+        """End the process at TERM or INT; pass other signals on to the event loop's descriptor."""
+        while numbers := reads.recv(64):
+            if signal.SIGTERM in numbers or signal.SIGINT in numbers:
+                self.notifier.stopping()
+                log.info("stopped during the start")
+                logging.shutdown()
+                os._exit(0)
+            os.write(loops, numbers)
 
     def _hung_up(self) -> None:
         if self._had_terminal and not _has_terminal():

@@ -1,5 +1,8 @@
 """Notifies the supervisor from an event loop while a service runs: its status, and that it works.
 
+Until it is ready, it asks for more time instead: what it waits for would not come sooner after
+another start.
+
 The loop itself does it, so a loop that hangs is silent. The service says what else must work:
 `Probe` asks it, and a question without an answer silences the heartbeat, too.
 """
@@ -11,6 +14,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 
 from moorage.systemd.notifier import Notifier
+from moorage.systemd.patience import EXTENSION_SECONDS
 
 STATUS_SECONDS = 5.0
 """How often to notify a supervisor, unless its watchdog expects it more often."""
@@ -64,7 +68,7 @@ async def heartbeat(
     Args:
         notifier: to the supervisor.
         status: returns what to show.
-        works: returns whether the service works, for the watchdog.
+        works: returns whether the service works, for the watchdog and for more time.
         is_ready: returns whether the start is complete; not necessary if the service calls `ready`.
     """
     beating = asyncio.create_task(_beat(notifier, status, works, is_ready))
@@ -81,13 +85,18 @@ async def _beat(
     works: Callable[[], bool],
     is_ready: Callable[[], bool],
 ) -> None:
+    now = asyncio.get_running_loop().time
+    extend_at = now()
     while notifier.active:
         working = works()
         if not notifier.is_ready and is_ready():
             notifier.ready()
         notifier.status(status())
-        if working:
+        if working and notifier.is_ready:
             notifier.alive()
+        elif working and not notifier.stops and now() >= extend_at:
+            notifier.extend(EXTENSION_SECONDS)
+            extend_at = now() + STATUS_SECONDS
         await asyncio.sleep(_pause(notifier))
 
 

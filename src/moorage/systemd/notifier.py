@@ -70,8 +70,12 @@ class Notifier:
             self._send("STATUS=" + " ".join(text.split()))
 
     def alive(self) -> None:
-        """The service works; without this for `watchdog_seconds`, the supervisor kills it."""
-        if self.watchdog_seconds is not None:
+        """The service works; without this for `watchdog_seconds`, the supervisor kills it.
+
+        Ignored before `ready`: the first one would start the watchdog, and a start that waits would
+        end long before TimeoutStartSec=.
+        """
+        if self.watchdog_seconds is not None and self._ready:
             self._send("WATCHDOG=1")
 
     def extend(self, seconds: float) -> None:

@@ -38,6 +38,8 @@ def patient(
 ) -> Iterator[None]:
     """Show `status`, and ask for more time as long as this is entered and something is done.
 
+    A start asks no more once the service stops: the supervisor would add it to the stop.
+
     Args:
         notifier: to the supervisor.
         status: what is going on.
@@ -66,8 +68,9 @@ def _look(
     work: Callable[[], tuple[float, int]],
 ) -> None:
     until = time.monotonic() + LONGEST_SECONDS
+    is_stop = notifier.stops
     seconds, count = work()
-    while not ended.wait(look_seconds) and time.monotonic() < until:
+    while not ended.wait(look_seconds) and time.monotonic() < until and notifier.stops == is_stop:
         before_seconds, before_count = seconds, count
         seconds, count = work()
         if seconds - before_seconds >= WORK_SECONDS or count - before_count >= WORK_BYTES:

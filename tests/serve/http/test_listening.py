@@ -13,7 +13,11 @@ import pytest
 from moorage.config import load
 from moorage.config.addresses import networks_parse
 from moorage.config.errors import ConfigError
-from moorage.serve.http.listening import ConnectionCounter, NoPlaceError
+from moorage.serve.http.connection_limits import (
+    HEALTH_CONNECTIONS_EACH_MAX,
+    HEALTH_CONNECTIONS_MAX,
+)
+from moorage.serve.http.listening import ConnectionCounter, NoPlaceError, health_connections
 from moorage.serve.http.proxies import HOPS_MAX, Proxies
 from tests.e2e.support.carried import eventually
 from tests.e2e.support.server import Server, serve
@@ -21,7 +25,9 @@ from tests.serve.wire import answers, connect, read_to_end, request, talk
 
 HERE = Path(__file__).parents[1]
 TLS = ["--tls-cert", str(HERE / "tls-cert.pem"), "--tls-key", str(HERE / "tls-key.pem")]
+READYZ = request(b"GET", b"/readyz")
 HEALTH = request(b"GET", b"/healthz")
+ROOT = request(b"GET", b"/")
 CONNECTIONS = 3
 
 
@@ -38,13 +44,13 @@ def opened(server: Server) -> socket.socket:
     return connect(server.url.replace("https", "http"))
 
 
-def health(server: Server) -> list[int]:
-    """Return the statuses of a health check over TLS; empty if the connection was refused."""
+def statuses(server: Server, packet: bytes = ROOT) -> list[int]:
+    """Return the statuses of the answers over TLS; empty if the connection was refused."""
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     found = b""
     with opened(server) as plain, suppress(OSError), context.wrap_socket(plain) as connection:
-        connection.sendall(HEALTH)
+        connection.sendall(packet)
         found = read_to_end(connection)
     return [answer.status for answer in answers(found)]
 
@@ -55,26 +61,35 @@ def test_handshakes_have_a_deadline(secured: Server, sent: bytes) -> None:
     with opened(secured) as connection:
         connection.sendall(sent)
         assert b"HTTP" not in read_to_end(connection)
-    assert health(secured) == [200]
+    assert statuses(secured) == [200]
 
 
 def refused_beside_handshakes(server: Server) -> bool | None:
     """Return whether a connection is refused while three are in a handshake; None if too late."""
     with ExitStack() as stack:
         held = [stack.enter_context(opened(server)) for _ in range(CONNECTIONS)]
-        found = health(server)
+        found = statuses(server)
         over, _, _ = select.select(held, [], [], 0)
-        if found and over:  # on a busy machine they may time out first
+        if found == [200] and over:  # on a busy machine they may time out first
             return None
         for connection in held:
             assert read_to_end(connection) == b""
-        return found == []
+        return found == [503]
 
 
 def test_handshakes_count_as_connections(secured: Server) -> None:
     """Three connections without a handshake leave no room for a fourth until they end."""
     assert eventually(lambda: refused_beside_handshakes(secured))
-    eventually(lambda: health(secured) == [200] or None)
+    eventually(lambda: statuses(secured) == [200] or None)
+
+
+def test_health_is_answered_beside_handshakes(secured: Server) -> None:
+    """They take all places for other requests."""
+    with ExitStack() as stack:
+        for _ in range(CONNECTIONS):
+            stack.enter_context(opened(secured))
+        assert statuses(secured, HEALTH) == [200]
+    eventually(lambda: statuses(secured) == [200] or None)
 
 
 def test_many_broken_handshakes_leave_nothing_behind(secured: Server) -> None:
@@ -84,11 +99,11 @@ def test_many_broken_handshakes_leave_nothing_behind(secured: Server) -> None:
             connection.sendall(b"\x16\x03\x01\x02\x00\x01"[: count % 7])
             if count % 2:
                 read_to_end(connection)
-    eventually(lambda: health(secured) == [200] or None)
+    eventually(lambda: statuses(secured) == [200] or None)
     with ExitStack() as stack:
         for _ in range(CONNECTIONS - 1):
             stack.enter_context(opened(secured))
-        assert health(secured) == [200]
+        assert statuses(secured) == [200]
     assert not [line for line in secured.said if "Traceback" in line or "ERROR" in line]
 
 
@@ -150,11 +165,79 @@ def test_too_many_of_one_address_are_turned_away(tmp_path: Path) -> None:
         url = server.url.replace("0.0.0.0", own)
         for _ in range(2):
             stack.enter_context(connect(url))
-        (answer,) = talk(url)
+        (answer,) = talk(url, ROOT)
         assert answer.status == 503
         assert b"connections_per_address_max" in answer.body
+        assert [talk(url, one)[0].status for one in (HEALTH, READYZ)] == [200, 200]
         loopback = server.url.replace("0.0.0.0", "127.0.0.1")
         assert [talk(loopback, HEALTH)[0].status for _ in range(3)] == [200] * 3
+
+
+@pytest.fixture(scope="module")
+def full(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server whose connections are all in use, by clients that are silent."""
+    options = ["--connections-max", str(CONNECTIONS), "--header-seconds-max", "600"]
+    options += ["--path-prefix", "/placement"]
+    with (
+        serve(tmp_path_factory.mktemp("full") / "m.sqlite", *options) as server,
+        ExitStack() as stack,
+    ):
+        for _ in range(CONNECTIONS):
+            stack.enter_context(connect(server.url))
+        yield server
+
+
+@pytest.mark.parametrize("name", [b"healthz", b"readyz"])
+@pytest.mark.parametrize("method", [b"GET", b"HEAD", b"OPTIONS"])
+@pytest.mark.parametrize("prefix", [b"/", b"/placement/"])
+def test_a_full_server_is_healthy(full: Server, prefix: bytes, method: bytes, name: bytes) -> None:
+    """Otherwise its supervisor would kill it, and then all clients would connect again."""
+    sent = request(method, prefix + name + b"?full", close=False)
+    if method == b"HEAD":  # its answer has no body
+        with connect(full.url) as connection:
+            connection.sendall(sent)
+            assert read_to_end(connection).startswith(b"HTTP/1.1 200 ")
+    else:
+        (answer,) = talk(full.url, sent, sent)
+        assert answer.status == 200
+        assert b"\r\nconnection: close" in answer.head.lower()
+
+
+@pytest.mark.parametrize("path", [b"/", b"/metrics", b"/healthz/x", b"/traits?x=/healthz", b"*"])
+def test_a_full_server_answers_nothing_else(full: Server, path: bytes) -> None:
+    """The refusal names the setting. A health check before it does not help."""
+    wanted = request(b"OPTIONS" if path == b"*" else b"GET", path)
+    (answer,) = talk(full.url, wanted)
+    assert answer.status == 503
+    assert b"connections_max" in answer.body
+    both = request(b"GET", b"/healthz", close=False) + wanted
+    assert [answer.status for answer in talk(full.url, both)] == [200]
+
+
+def test_the_places_for_health_are_few_and_soon_free(full: Server) -> None:
+    """Beyond them, connections are refused at once. Silent ones read why, and are closed."""
+    with ExitStack() as stack:
+        held = [stack.enter_context(connect(full.url)) for _ in range(HEALTH_CONNECTIONS_MAX)]
+        (answer,) = talk(full.url, HEALTH)
+        assert answer.status == 503
+        held[0].sendall(b"GET /healthz HTTP/1.1\r\n")
+        for connection in held:
+            (refused,) = answers(read_to_end(connection))
+            assert refused.status == 503
+            assert b"connections_max" in refused.body
+    assert [talk(full.url, HEALTH)[0].status for _ in range(HEALTH_CONNECTIONS_MAX + 1)] == [
+        200
+    ] * (HEALTH_CONNECTIONS_MAX + 1)
+
+
+def test_one_address_does_not_take_all_places_for_health() -> None:
+    """The supervisor at another address needs some."""
+    some = health_connections(Proxies(()))
+    for _ in range(HEALTH_CONNECTIONS_EACH_MAX):
+        some.enter("192.0.2.1")
+    with pytest.raises(NoPlaceError):
+        some.enter("192.0.2.1")
+    some.enter("192.0.2.2")
 
 
 def own_address() -> str | None:

@@ -179,9 +179,11 @@ async def supervised(
 ) -> AsyncIterator[None]:
     """Notify systemd as long as this is entered; alive as long as the event loop turns.
 
+    It is ready at once: machines must boot while Ironic or Moorage is away.
+
     Args:
         stop: is set when it is time to stop.
-        trouble: returns why there is no picture of all hosts; None: the start is complete.
+        trouble: returns why there is no picture of all hosts; None: there is one.
         doing: returns what is done.
     """
     from moorage.systemd.heartbeat import heartbeat
@@ -198,7 +200,7 @@ async def supervised(
 
     waiting = asyncio.create_task(ending())
     try:
-        async with heartbeat(notifier, status, is_ready=lambda: trouble() is None):
+        async with heartbeat(notifier, status, is_ready=lambda: True):
             yield
     finally:
         waiting.cancel()

@@ -1,5 +1,7 @@
 """Accepts connections and counts them from that moment on, in total and per address.
 
+A few are accepted beyond these limits. They may ask only for the health; see `connection_limits`.
+
 The event loop's own servers report a TLS connection only after its handshake: clients that never
 finish the handshake would be neither counted nor timed out.
 """
@@ -14,6 +16,11 @@ from functools import lru_cache
 from http import HTTPStatus
 
 from moorage.faces.addresses import address_of, source_of
+from moorage.serve.http.connection_limits import (
+    HEALTH_CONNECTIONS_EACH_MAX,
+    HEALTH_CONNECTIONS_MAX,
+    HEALTH_SECONDS_MAX,
+)
 from moorage.serve.http.protocol import GuardedProtocol
 from moorage.serve.http.proxies import Proxies
 from moorage.serve.http.refusals import refusal_bytes
@@ -32,6 +39,11 @@ log = logging.getLogger("moorage.http")
 
 class NoPlaceError(Exception):
     """There are too many connections; the message is for the client."""
+
+
+def health_connections(proxies: Proxies) -> "ConnectionCounter":
+    """Return the places of one listener beyond its limits."""
+    return ConnectionCounter(HEALTH_CONNECTIONS_MAX, HEALTH_CONNECTIONS_EACH_MAX, proxies)
 
 
 class ConnectionCounter:
@@ -102,6 +114,7 @@ class Acceptor:
         self,
         listener: socket.socket,
         places: ConnectionCounter,
+        health_places: ConnectionCounter,
         protocol: Callable[[], GuardedProtocol],
         tls: Callable[[], ssl.SSLContext | None],
         handshake_seconds: float,
@@ -111,6 +124,7 @@ class Acceptor:
         Args:
             listener: a bound socket.
             places: limits the number of connections.
+            health_places: the same for those beyond it.
             protocol: creates the protocol of each connection.
             tls: returns the TLS context for new connections; None: no TLS.
             handshake_seconds: time limit of the TLS handshake.
@@ -118,6 +132,7 @@ class Acceptor:
         self._loop = asyncio.get_running_loop()
         self._listener = listener
         self._places = places
+        self._health_places = health_places
         self._protocol = protocol
         self._tls = tls
         self._handshake_seconds = handshake_seconds
@@ -175,30 +190,46 @@ class Acceptor:
 
     def _take(self, connection: socket.socket, host: str) -> None:
         connection.setblocking(False)
+        full: str | None = None
         try:
             place = self._places.enter(host)
-        except NoPlaceError as full:
-            log.info("refused %s: 503 %s", host, full)
-            with suppress(OSError):
-                if self._tls() is None:
-                    connection.send(refusal_bytes(HTTPStatus.SERVICE_UNAVAILABLE, str(full)))
-            connection.close()
-            return
-        task = self._loop.create_task(self._begin(connection, host, place))
+        except NoPlaceError as error:
+            full = str(error)
+            try:
+                place = self._health_places.enter(host)
+            except NoPlaceError:
+                self._refuse(connection, host, full)
+                return
+        task = self._loop.create_task(self._begin(connection, host, place, full))
         self._beginning.add(task)
         task.add_done_callback(self._beginning.discard)
 
-    async def _begin(self, connection: socket.socket, host: str, place: CountedConnection) -> None:
-        """Pass a connection to a new protocol, which leaves its place when the connection ends."""
+    def _refuse(self, connection: socket.socket, host: str, full: str) -> None:
+        log.info("refused %s: 503 %s", host, full)
+        with suppress(OSError):
+            if self._tls() is None:
+                connection.send(refusal_bytes(HTTPStatus.SERVICE_UNAVAILABLE, full))
+        connection.close()
+
+    async def _begin(
+        self, connection: socket.socket, host: str, place: CountedConnection, full: str | None
+    ) -> None:
+        """Pass a connection to a new protocol, which leaves its place when the connection ends.
+
+        `full`: why it may ask only for the health; None: for anything.
+        """
         protocol = self._protocol()
-        protocol.place = place
+        protocol.place, protocol.full = place, full
         context = self._tls()
+        seconds = self._handshake_seconds
+        if full is not None:
+            seconds = min(seconds, HEALTH_SECONDS_MAX)
         try:
             await self._loop.connect_accepted_socket(
                 lambda: protocol,
                 connection,
                 ssl=context,
-                ssl_handshake_timeout=None if context is None else self._handshake_seconds,
+                ssl_handshake_timeout=None if context is None else seconds,
             )
         except OSError as error:  # TLS errors and timeouts are OSErrors
             log.info("the TLS handshake with %s failed: %s", host, error)

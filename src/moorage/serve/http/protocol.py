@@ -23,7 +23,13 @@ from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.server import ServerState
 
 from moorage.faces.web import ABORT, DELIVERY, WHOLE, Prompt, Scope
-from moorage.serve.http.connection_limits import WAITING_BODY_MAX, WAITING_MAX, Bounds
+from moorage.serve.http.connection_limits import (
+    HEALTH_NAMES,
+    HEALTH_SECONDS_MAX,
+    WAITING_BODY_MAX,
+    WAITING_MAX,
+    Bounds,
+)
 from moorage.serve.http.hosts import Hosts
 from moorage.serve.http.memory_budget import REQUEST_BYTES, MemoryBudgets
 from moorage.serve.http.prompt_connection import KnownRequests, PromptProtocol
@@ -78,6 +84,7 @@ class GuardedProtocol(PromptProtocol):
         self._hosts_named = 0
         self._deadline: asyncio.TimerHandle | None = None
         self.place: _Place | None = None
+        self.full: str | None = None  # why only the health may be asked for, and only once
         self.begun = False  # the connection is open; with TLS, after its handshake
 
     # The connection
@@ -87,7 +94,8 @@ class GuardedProtocol(PromptProtocol):
         super().connection_made(transport)
         self.begun = True
         self._proxied = self.client is not None and self.proxies.trusts(self.client[0])
-        self._deadline_set(self.bounds.header_seconds_max)
+        seconds = self.bounds.header_seconds_max
+        self._deadline_set(seconds if self.full is None else min(seconds, HEALTH_SECONDS_MAX))
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Clean up the connection and notify the running request."""
@@ -216,6 +224,8 @@ class GuardedProtocol(PromptProtocol):
                 f"More than {WAITING_MAX} requests wait on this connection. "
                 "Wait for a response before you send more.",
             )
+        if self.full is not None:
+            self._guard_full(self.full)
         if self.parser.should_upgrade() and self._has_body():
             self._stop(HTTPStatus.BAD_REQUEST, "A request with a body cannot change the protocol.")
         if self._deadline is not None:
@@ -226,7 +236,7 @@ class GuardedProtocol(PromptProtocol):
             self._scope(version),
             # HTTP/1.0 has no interim answers: its client would take one for the answer.
             expects=self.expect_100_continue and version != "1.0",
-            keep_alive=version != "1.0" and self.parser.should_keep_alive(),
+            keep_alive=version != "1.0" and self.parser.should_keep_alive() and self.full is None,
         )
         self._in_head, self._head = False, b""
         self._in_body = self._progress = True
@@ -288,6 +298,12 @@ class GuardedProtocol(PromptProtocol):
         target = httptools.parse_url(self.url)
         if not target.path or not self.hosts.allows(target.host or b""):
             self._stop(HTTPStatus.MISDIRECTED_REQUEST, NOT_SERVED)
+
+    def _guard_full(self, reason: str) -> None:
+        """Check that a connection beyond the limits asks for the health, and only once."""
+        name = self.url.partition(b"?")[0].rpartition(b"/")[2]
+        if self._running is not None or name not in HEALTH_NAMES:
+            self._stop(HTTPStatus.SERVICE_UNAVAILABLE, reason)
 
     def _has_body(self) -> bool:
         return any(name in (CONTENT_LENGTH, b"transfer-encoding") for name, _ in self.headers)
@@ -462,6 +478,8 @@ class GuardedProtocol(PromptProtocol):
             return
         if self.flow.read_paused:  # the server paused reading, so the client is not to blame
             self._deadline_set(seconds)
+        elif self.full is not None and self._running is None:
+            self._refuse(HTTPStatus.SERVICE_UNAVAILABLE, self.full)
         elif self._in_head or self._in_body:
             setting = "header_seconds_max" if self._in_head else "body_seconds_max"
             self._refuse(

@@ -144,6 +144,33 @@ def test_what_systemd_is_told(tmp_path: Path) -> None:
     play(tmp_path, IronicDouble(2), 1, act)
 
 
+def test_a_stop_during_the_first_pass(tmp_path: Path) -> None:
+    """It ends at once, and is never ready; until then the start gets more time."""
+
+    async def act(world: World) -> None:
+        command = [*MOORAGE, "gate", "--ironic", world.double.url, "--pool", "deploy"]
+        command += ["--url", world.moorage.url, "--token", world.token]
+        command += ["--listen", "127.0.0.1:0"]
+        world.double.faults.pending.append(Fault("list", wait=30.0))
+        with NotifySocket() as systemd:
+            gate = await asyncio.create_subprocess_exec(
+                *command,
+                env={**os.environ, **systemd.variables(1.0)},
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+            )
+            await world.double.received("list")
+            await asyncio.to_thread(systemd.wait_for, "EXTEND_TIMEOUT_USEC", times=2)
+            gate.send_signal(signal.SIGTERM)
+            said, _ = await asyncio.wait_for(gate.communicate(), 30)
+            assert gate.returncode == 0, said
+            assert READY.search(said.decode()) is None
+            assert systemd.all_of("READY") == systemd.all_of("WATCHDOG") == []
+            assert systemd.all_of("STOPPING") == ["1"]
+
+    play(tmp_path, IronicDouble(2), 1, act)
+
+
 def test_pools_are_checked(tmp_path: Path) -> None:
     """A pool that is missing, or frees units by time, ends the start; the line says what to do."""
 

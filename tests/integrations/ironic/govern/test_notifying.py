@@ -12,7 +12,7 @@ from tests.systemd.systemd_double import NotifySocket
 
 
 def test_notifications(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ready after the first pass that succeeds; meanwhile, and later, the status says why not."""
+    """Ready at once, for Ironic may be away when a machine boots; the status says what it does."""
 
     async def run() -> None:
         async with world(tmp_path, 2, 1) as it:
@@ -23,7 +23,7 @@ def test_notifications(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
                 reading = "no pass has succeeded yet"
                 await asyncio.to_thread(systemd.wait_for, "STATUS", reading.__eq__)
                 await asyncio.to_thread(systemd.wait_for, "WATCHDOG", times=3)
-                assert systemd.all_of("READY") == []
+                assert systemd.all_of("READY") == ["1"]
                 await it.double.advance(30.0)
                 doing = f"governing {it.double.url} (2 nodes, 0 busy)"
                 await asyncio.to_thread(systemd.wait_for, "STATUS", doing.__eq__)

@@ -34,7 +34,6 @@ from moorage.integrations.sockets import ListenError
 from moorage.integrations.web_server import WebServer, opened
 from moorage.systemd.heartbeat import heartbeat
 from moorage.systemd.notifier import Notifier
-from moorage.systemd.patience import patient
 
 FINISH_SECONDS = 60.0
 """How long requests that were forwarded may take when the gate stops."""
@@ -180,12 +179,14 @@ class _Process:
             raise GateError(f"{shown_url(self._settings.moorage)}: {error}") from None
 
     async def _ready(self, watch: Watch, url: str, watching: asyncio.Task[None]) -> None:
-        """Print the ready line when the first pass has ended, whether it succeeded or not."""
-        with patient(self._notifier, "reading all nodes"):
-            await asyncio.wait(
-                [watching, asyncio.ensure_future(watch.tried.wait())],
-                return_when=asyncio.FIRST_COMPLETED,
-            )
+        """Print the ready line when the first pass has ended, whether it succeeded or not.
+
+        A stop ends the wait.
+        """
+        tried, stopped = (asyncio.ensure_future(one.wait()) for one in (watch.tried, self._stop))
+        await asyncio.wait([watching, tried, stopped], return_when=asyncio.FIRST_COMPLETED)
+        if self._stop.is_set():
+            return
         rules = self._settings.rules.rules
         shown = f"pool {rules[0].pool}" if len(rules) == 1 else f"{len(rules)} rules"
         if watch.ready.is_set():
