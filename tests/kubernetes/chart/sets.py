@@ -10,6 +10,9 @@ GATE_RULES = '[[rule]]\npool = "deploy"\nverbs = ["active"]\n'
 BOSKOS = "resources:\n- type: slice\n  state: free\n  names: [slice-1, slice-2]\n"
 TOLERATION = {"key": "infra", "operator": "Exists", "effect": "NoSchedule"}
 PEER = {"namespaceSelector": {"matchLabels": {"team": "ci"}}}
+DATABASE = {"ipBlock": {"cidr": "198.51.100.7/32"}}
+NAME_SERVER = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "kube-system"}}}
+OUTSIDE = {"ipBlock": {"cidr": "192.0.2.0/24"}}
 
 PLACED = {
     "nodeSelector": {"kubernetes.io/os": "linux"},
@@ -53,7 +56,7 @@ EVERYTHING: dict[str, Any] = {
         "service": {"type": "LoadBalancer", "annotations": {"lb.example/scope": "internal"}},
         "podAnnotations": {"example.org/team": "capacity"},
         "extraEnv": [{"name": "TZ", "value": "UTC"}],
-        "extraVolumes": [{"name": "more", "emptyDir": {}}],
+        "extraVolumes": [{"name": "more", "emptyDir": {"sizeLimit": "1Mi"}}],
         "extraVolumeMounts": [{"name": "more", "mountPath": "/more"}],
         **PLACED,
     },
@@ -102,7 +105,7 @@ EVERYTHING: dict[str, Any] = {
         "enabled": True,
         "clients": [PEER],
         "prometheus": [PEER],
-        "serverEgress": [{"to": [{"ipBlock": {"cidr": "192.0.2.0/24"}}]}],
+        "serverEgress": [{"to": [OUTSIDE]}],
     },
     "serviceMonitor": {
         "enabled": True,
@@ -142,7 +145,12 @@ SETS: dict[str, dict[str, Any]] = {
             "settings": {"auth": "keystone", "keystone_url": "https://keystone.example:5000/v3"},
             "keystonePasswordSecret": {"name": "moorage-keystone"},
         },
-        "networkPolicy": {"enabled": True},
+        "networkPolicy": {
+            "enabled": True,
+            "nameServers": [NAME_SERVER],
+            "postgresql": [DATABASE],
+            "keystone": [PEER],
+        },
     },
     "everything": EVERYTHING,
     "policy": {
@@ -164,7 +172,7 @@ SETS: dict[str, dict[str, Any]] = {
         "governor": {"enabled": True, "rules": RULES, "admission": "webhook", "gated": True},
         "networkPolicy": {
             "enabled": True,
-            "apiServers": [{"ipBlock": {"cidr": "192.0.2.0/24"}}],
+            "apiServers": [OUTSIDE],
         },
         "podMonitor": {"enabled": True},
     },

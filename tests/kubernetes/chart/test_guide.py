@@ -34,6 +34,7 @@ SECTIONS = (
 )
 STORED = ("secret", "configmap", "statefulset", "deployment")
 HERE = re.compile(r"<<'END'$", re.M)
+PRIVATE = re.compile(r"\(umask 077; (.*)\)")
 
 
 class Reader:
@@ -66,6 +67,9 @@ class Reader:
         if HERE.search(command):
             lines = step.shown[: step.shown.index("END")]
             given, command = "\n".join(lines) + "\n", HERE.sub("", command)
+        private = PRIVATE.fullmatch(command)
+        if private is not None:
+            command = private[1]
         if command.startswith("export "):
             for word in shlex.split(command)[1:]:
                 name, _, value = word.partition("=")
@@ -73,7 +77,7 @@ class Reader:
             return ""
         words = shlex.split(command)
         if words[0] == "kubectl" and "exec" in words:
-            return self._execute(words)
+            return self._execute(words, 0o600 if private else 0o644)
         if words[0] == "kubectl" and "rollout" in words:
             return self._roll_out(words[-1])
         if words[0] == "kubectl" and "port-forward" in words:
@@ -84,6 +88,7 @@ class Reader:
             ["bash", "-c", command],
             cwd=self.folder,
             env=self._environment,
+            umask=0o077 if private else -1,
             input=given,
             capture_output=True,
             text=True,
@@ -94,7 +99,7 @@ class Reader:
     def _resolved(self, text: str) -> str:
         return self.addresses.get(text, text)
 
-    def _execute(self, words: list[str]) -> str:
+    def _execute(self, words: list[str], mode: int) -> str:
         before, after = words[: words.index("--")], words[words.index("--") + 1 :]
         file = None
         if ">" in after:
@@ -104,6 +109,7 @@ class Reader:
         printed = said(pod.execute(*after))
         if file is None:
             return printed
+        (self.folder / file).touch(mode)
         (self.folder / file).write_text(printed + "\n")
         return ""
 
@@ -209,10 +215,18 @@ def test_no_command_is_left_out() -> None:
     assert sorted([*typed_steps, *more]) == sorted(step.command for step in steps_of(GUIDE))
 
 
-@pytest.mark.parametrize("block", range(4))
+def test_no_command_shows_a_secret() -> None:
+    """No file with a token is readable for others, no secret is an argument of a command."""
+    for step in steps_of(GUIDE):
+        if "token create" in step.command and ">" in step.command:
+            assert PRIVATE.fullmatch(step.command), step.command
+        assert "--from-literal" not in step.command
+
+
+@pytest.mark.parametrize("block", range(5))
 def test_examples_of_values(tmp_path: Path, block: int) -> None:
     """The chart takes the values that the guide shows."""
     examples = re.findall(r"^```yaml\n(.*?)^```", GUIDE.read_text(), flags=re.M | re.S)
-    assert len(examples) == 4
+    assert len(examples) == 5
     values = yaml.safe_load(examples[block])
     assert Helm(tmp_path).template({"image": IMAGE, **values}, chart=CHART)

@@ -11,11 +11,23 @@ import pytest
 import yaml
 
 from moorage.integrations.ironic.gate.process import CLOSE_SECONDS, FINISH_SECONDS
+from moorage.integrations.ironic.gate.spool import ALL_BYTES_MAX
 from tests.kubernetes.chart.helm import CHART, Helm, Object, Refused, name_of, named, pods
-from tests.kubernetes.chart.sets import EVERYTHING, IMAGE, MADE, RULES, SETS
+from tests.kubernetes.chart.sets import (
+    DATABASE,
+    EVERYTHING,
+    IMAGE,
+    MADE,
+    NAME_SERVER,
+    OUTSIDE,
+    PEER,
+    RULES,
+    SETS,
+)
 from tests.kubernetes.cluster import ROOT
 from tests.support.alert_rules import alerts, parsed_rules
 
+CHARTED = yaml.safe_load((CHART / "files/charted.yaml").read_text())
 each_set = pytest.mark.parametrize("name", SETS)
 
 
@@ -294,6 +306,35 @@ def test_what_protects_a_ledger_in_sqlite(made: dict[str, list[Object]]) -> None
     assert claim["metadata"]["annotations"] == {"helm.sh/resource-policy": "keep"}
 
 
+BYTES = {"Mi": 1 << 20, "Gi": 1 << 30}
+
+
+def size(text: str) -> int:
+    """Return a size in bytes."""
+    return int(text[:-2]) * BYTES[text[-2:]]
+
+
+@each_set
+def test_no_pod_fills_the_disk_of_its_node(made: dict[str, list[Object]], name: str) -> None:
+    """Folders that are lost with a pod have a limit, and a pod asks for the sum of them."""
+    for one, pod in pods(made[name]).items():
+        volumes = [each for each in pod["spec"]["volumes"] if "emptyDir" in each]
+        needed = sum(size(each["emptyDir"]["sizeLimit"]) for each in volumes)
+        if needed:
+            (container,) = pod["spec"]["containers"]
+            assert size(container["resources"]["requests"]["ephemeral-storage"]) >= needed, one
+
+
+def test_bodies_fit_into_the_folder_of_the_gate(made: dict[str, list[Object]]) -> None:
+    """Kubernetes does not evict a gate that keeps as many bodies as it may."""
+    (tmp,) = [
+        each
+        for each in pods(made["gate"])["Deployment/moorage-gate"]["spec"]["volumes"]
+        if each["name"] == "tmp"
+    ]
+    assert size(tmp["emptyDir"]["sizeLimit"]) > ALL_BYTES_MAX
+
+
 def test_budgets_let_nodes_be_drained(made: dict[str, list[Object]]) -> None:
     """One pod at a time may go, and one that does not work at any time."""
     for name in ("postgresql", "keystone", "everything"):
@@ -303,23 +344,96 @@ def test_budgets_let_nodes_be_drained(made: dict[str, list[Object]]) -> None:
                 assert one["spec"]["unhealthyPodEvictionPolicy"] == "AlwaysAllow"
 
 
+def called(objects: list[Object]) -> list[tuple[list[int], list[Object]]]:
+    """Return which ports the server may call, and where; no peers: everywhere."""
+    egress = named(objects, "NetworkPolicy/moorage-server")["spec"]["egress"]
+    return [
+        ([port["port"] for port in rule.get("ports", [])], rule.get("to", [])) for rule in egress
+    ]
+
+
 def test_the_policy_lets_the_server_reach_its_database_and_keystone(
     made: dict[str, list[Object]],
 ) -> None:
-    """Besides names, and what `serverEgress` adds; with SQLite nothing else."""
-    ports = {
-        name: [
-            port["port"]
-            for rule in named(made[name], "NetworkPolicy/moorage-server")["spec"]["egress"]
-            for port in rule.get("ports", [])
-        ]
-        for name in ("postgresql", "keystone", "everything")
+    """Besides names, and what `serverEgress` adds; with SQLite nothing else.
+
+    Where a value lists peers, only these; everywhere otherwise.
+    """
+    assert called(made["postgresql"]) == [([53, 53], []), ([5432], [])]
+    assert called(made["keystone"]) == [
+        ([53, 53], [NAME_SERVER]),
+        ([5432], [DATABASE]),
+        ([5000], [PEER]),
+    ]
+    assert called(made["everything"]) == [([53, 53], []), ([], [OUTSIDE])]
+
+
+@pytest.mark.parametrize(
+    ("address", "port"),
+    [
+        ("https://keystone.example:5000/v3", 5000),
+        ("https://keystone.example/v3", 443),
+        ("http://keystone.example/v3", 80),
+        ("https://10.0.0.15/v3", 443),
+        ("https://keystone-2/v3", 443),
+        ("http://10.0.0.15:5000/v3", 5000),
+        ("https://[fd00::15]/v3", 443),
+        ("https://[fd00::15]:5000/v3", 5000),
+    ],
+)
+def test_the_policy_reads_the_port_of_keystone(helm: Helm, address: str, port: int) -> None:
+    """The digits at the end of a host are not a port."""
+    keystone = SETS["keystone"]
+    settings = {**keystone["server"]["settings"], "keystone_url": address}
+    objects = helm.template({**keystone, "server": {**keystone["server"], "settings": settings}})
+    assert called(objects)[-1] == ([port], [PEER])
+
+
+def published(values: dict[str, Any], helm: Helm) -> list[dict[str, bool]]:
+    """Return which paths the Ingress and the HTTPRoute publish, and whether each is a prefix."""
+    everything: dict[str, Any] = {
+        **EVERYTHING,
+        **{part: {**EVERYTHING[part], **values.get(part, {})} for part in ("ingress", "httpRoute")},
+        "server": {**EVERYTHING["server"], **values.get("server", {})},
     }
-    assert ports == {
-        "postgresql": [53, 53, 5432],
-        "keystone": [53, 53, 5432, 5000],
-        "everything": [53, 53],
-    }
+    objects = helm.template(everything)
+    hosts = named(objects, "Ingress/moorage")["spec"]["rules"]
+    (rule,) = named(objects, "HTTPRoute/moorage")["spec"]["rules"]
+    return [
+        *({one["path"]: one["pathType"] == "Prefix" for one in r["http"]["paths"]} for r in hosts),
+        {one["path"]["value"]: one["path"]["type"] == "PathPrefix" for one in rule["matches"]},
+    ]
+
+
+def reaches(paths: dict[str, bool], path: str) -> bool:
+    """Return whether a path is published; prefixes are of whole segments."""
+    return any(
+        path == one or (prefix and f"{path}/".startswith(f"{one.rstrip('/')}/"))
+        for one, prefix in paths.items()
+    )
+
+
+PLACEMENT = ("/resource_providers", "/allocation_candidates", "/allocations/1", "/reshaper")
+OTHERS = ("/", "/v1/leases", "/v1/openapi.json", "/ui", "/ui/pools/builds", "/readyz")
+
+
+def test_routes_do_not_publish_the_metrics(helm: Helm) -> None:
+    """All other paths of the server are published, also below a path."""
+    plain, below = {}, {"path": "/placement"}
+    prefixed = {"settings": {"path_prefix": "/placement"}}
+    for values, prefixes in (
+        (plain, [""]),
+        ({"ingress": below, "httpRoute": below, "server": prefixed}, ["/placement"]),
+        ({"server": prefixed}, ["", "/placement"]),
+    ):
+        for paths in published(values, helm):
+            assert len(paths) <= 64  # of one rule of an HTTPRoute
+            for prefix in prefixes:
+                missing = [one for one in (*PLACEMENT, *OTHERS) if not reaches(paths, prefix + one)]
+                assert not missing
+                assert not prefix or reaches(paths, prefix)
+                for metrics in ("/metrics", "/metrics/", "/%6detrics", "//metrics"):
+                    assert not reaches(paths, prefix + metrics), metrics
 
 
 def changed(path: str, value: Any) -> dict[str, Any]:
@@ -340,10 +454,13 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
         changed("server.settings", {"log_leval": "info"}),
         "additional properties 'log_leval' not allowed",
     ),
-    "a setting of the chart": (
-        changed("server.settings", {"listen": "0.0.0.0:1"}),
-        "additional properties 'listen' not allowed",
-    ),
+    **{
+        f"the setting {name}": (
+            changed("server.settings", {name: "x"}),
+            f"server.settings.{name}: is not for the chart: {instead}",
+        )
+        for name, instead in CHARTED.items()
+    },
     "a setting's value": (changed("server.settings", {"log_level": "loud"}), "must be one of"),
     "a setting's bound": (changed("server.settings", {"queue_max": 0}), "minimum"),
     "a setting's type": (changed("server.settings", {"access_log": "no"}), "want boolean"),
@@ -360,7 +477,81 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "a password in the address": (
         changed("server.database.postgresql.address", "postgresql://moorage:secret@db/moorage"),
-        "does not match pattern",
+        "must not contain a password; put it into a Secret",
+    ),
+    "a slash in it": (
+        changed("server.database.postgresql.address", "postgresql://moorage:s/cret@db/moorage"),
+        "must not contain a password; put it into a Secret",
+    ),
+    "half an address": (
+        changed("server.database.postgresql.address", "db.example/moorage"),
+        "must be an address such as postgresql://USER@HOST/NAME",
+    ),
+    "an address for SQLite": (
+        changed("server.database.postgresql.address", "postgresql://db.example/moorage"),
+        "server.database.postgresql.address: needs server.database.engine=postgresql",
+    ),
+    "a Secret's address for SQLite": (
+        changed("server.database.postgresql.addressSecret.name", "db"),
+        "server.database.postgresql.addressSecret: needs server.database.engine=postgresql",
+    ),
+    "a password for SQLite": (
+        changed("server.database.postgresql.passwordSecret.name", "db"),
+        "server.database.postgresql.passwordSecret: needs server.database.engine=postgresql",
+    ),
+    "certificates for SQLite": (
+        changed("server.database.postgresql.authority.configMap", "site"),
+        "server.database.postgresql.authority: needs server.database.engine=postgresql",
+    ),
+    "peers for SQLite": (
+        {"networkPolicy": {"enabled": True, "postgresql": [PEER]}},
+        "networkPolicy.postgresql: needs server.database.engine=postgresql",
+    ),
+    "a volume for PostgreSQL": (
+        {
+            "server": {
+                "database": {
+                    "engine": "postgresql",
+                    "sqlite": {"existingClaim": "mine"},
+                    "postgresql": {"address": "postgresql://db/moorage"},
+                }
+            }
+        },
+        "server.database.sqlite.existingClaim: needs server.database.engine=sqlite",
+    ),
+    "a volume for no backups": (
+        changed("server.backup.existingClaim", "mine"),
+        "server.backup.existingClaim: needs server.backup.enabled",
+    ),
+    "a password for no Keystone": (
+        changed("server.keystonePasswordSecret.name", "mine"),
+        "server.keystonePasswordSecret.name: needs auth: keystone in server.settings",
+    ),
+    "peers for no Keystone": (
+        {"networkPolicy": {"enabled": True, "keystone": [PEER]}},
+        "networkPolicy.keystone: needs auth: keystone in server.settings",
+    ),
+    "everybody as an administrator": (
+        changed("server.settings", {"auth": "noauth2"}),
+        "noauth2 lets anyone in; if you want this, also set insecure_noauth2 in server.settings",
+    ),
+    "passwords and everybody": (
+        {"boskos": {"enabled": True, "insecure": True, "passwordSecret": {"name": "p"}}},
+        "boskos: set only one of passwordSecret.name and insecure",
+    ),
+    "both addresses": (
+        {
+            "server": {
+                "database": {
+                    "engine": "postgresql",
+                    "postgresql": {
+                        "address": "postgresql://db/moorage",
+                        "addressSecret": {"name": "db"},
+                    },
+                }
+            }
+        },
+        "set only one of address and addressSecret.name",
     ),
     "a password behind the address": (
         {
@@ -394,10 +585,13 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
         {"server": {"enabled": False}, **GOVERNED},
         "governor: set moorageUrl",
     ),
-    "a governor without a limit": (changed("governor.enabled", True), "set either pool or rules"),
+    "a governor without a limit": (
+        changed("governor.enabled", True),
+        "governor: set pool or rules",
+    ),
     "a governor with two": (
         {"governor": {"enabled": True, "pool": "deploy", "rules": RULES}},
-        "set either pool or rules",
+        "governor: set only one of pool and rules",
     ),
     "a gate without Ironic": (
         {"gate": {"enabled": True, "pool": "deploy", "tokenSecret": {"name": "t"}}},
@@ -440,12 +634,34 @@ def test_wrong_values_are_refused(helm: Helm, case: str) -> None:
         helm.template({"image": IMAGE, **values})
 
 
+def test_a_refused_password_is_not_shown(helm: Helm) -> None:
+    """Nor is an address without one, because it may be a wrong place for one."""
+    for address in ("postgresql://moorage:hunter2@db/moorage", "moorage hunter2 db"):
+        with pytest.raises(Refused) as refused:
+            helm.template(
+                {"image": IMAGE, **changed("server.database.postgresql.address", address)}
+            )
+        assert "server.database.postgresql.address: must" in str(refused.value)
+        assert "hunter2" not in str(refused.value)
+
+
+def test_noauth2_is_permitted_on_purpose(helm: Helm) -> None:
+    """This is the control of the refusal."""
+    settings = {"auth": "noauth2", "insecure_noauth2": True}
+    assert helm.template({"image": IMAGE, **changed("server.settings", settings)})
+
+
 def test_all_contradictions_are_said_at_once(helm: Helm) -> None:
     """A user who corrects one mistake does not find the next one afterwards."""
     values = {"image": IMAGE, "gate": {"enabled": True}, "ingress": {"enabled": True}}
     with pytest.raises(Refused) as refused:
         helm.template(values)
-    for said in ("ingress.hosts:", "gate: set either", "gate.tokenSecret", "gate.ironicUrl:"):
+    for said in (
+        "ingress.hosts:",
+        "gate: set pool or rules",
+        "gate.tokenSecret",
+        "gate.ironicUrl:",
+    ):
         assert said in str(refused.value)
 
 

@@ -72,8 +72,10 @@
 
 {{- define "moorage.gate.volumes" -}}
 {{- $gate := .Values.gate -}}
+# The gate keeps at most 4 GiB of bodies.
 - name: tmp
-  emptyDir: {}
+  emptyDir:
+    sizeLimit: 5Gi
 {{ include "moorage.secretVolume" (list "token" $gate.tokenSecret "token") }}
 {{- if $gate.rules }}
 - name: rules

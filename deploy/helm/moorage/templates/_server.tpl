@@ -125,10 +125,12 @@
   persistentVolumeClaim:
     claimName: {{ include "moorage.dataClaim" . }}
 {{- else }}
-  emptyDir: {}
+  emptyDir:
+    sizeLimit: 100Mi
 {{- end }}
 - name: tmp
-  emptyDir: {}
+  emptyDir:
+    sizeLimit: 100Mi
 {{- if $server.backup.enabled }}
 - name: backup
   persistentVolumeClaim:
