@@ -335,15 +335,6 @@ def test_bodies_fit_into_the_folder_of_the_gate(made: dict[str, list[Object]]) -
     assert size(tmp["emptyDir"]["sizeLimit"]) > ALL_BYTES_MAX
 
 
-def test_budgets_let_nodes_be_drained(made: dict[str, list[Object]]) -> None:
-    """One pod at a time may go, and one that does not work at any time."""
-    for name in ("postgresql", "keystone", "everything"):
-        for one in made[name]:
-            if one["kind"] == "PodDisruptionBudget":
-                assert one["spec"]["maxUnavailable"] == 1
-                assert one["spec"]["unhealthyPodEvictionPolicy"] == "AlwaysAllow"
-
-
 def called(objects: list[Object]) -> list[tuple[list[int], list[Object]]]:
     """Return which ports the server may call, and where; no peers: everywhere."""
     egress = named(objects, "NetworkPolicy/moorage-server")["spec"]["egress"]
