@@ -51,7 +51,7 @@ def test_a_changed_manifest_is_found(tmp_path: Path) -> None:
     )
     assert done.returncode == 1
     assert done.stdout == (
-        "deploy/helm/moorage/files/moorage.rules.yml is out of date: run `make chart-files`\n"
+        "deploy/helm/moorage/files/alerts.yml is out of date: run `make chart-files`\n"
     )
 
 

@@ -151,10 +151,16 @@ def test_the_notes(api: KubernetesCluster, helm: Helm) -> None:
         "sqlite": (
             "kubectl -n moorage exec statefulset/moorage -c server -- moorage token create",
             "http://moorage.moorage.svc:8778",
+            "The image is registry.example/moorage:1.0",
+            "logs statefulset/moorage -c server",
+            "sign in with your token",
         ),
         "postgresql": ("kubectl -n moorage exec deployment/moorage -c server",),
-        "keystone": ("Its clients use tokens of Keystone",),
+        "keystone": ("openstack token issue -f value -c id", "sign in with a token of Keystone"),
         "everything": (
+            "\n  https://moorage.example.org/\n  https://placement.example.org/\n",
+            "\n  moorage.example.net/ (HTTPRoute)\n",
+            "The certificate is not for 127.0.0.1",
             "https://moorage-gate.moorage.svc:6385",
             "the Secret moorage-gate exist, with a token of the role governor in the key secret",
             "the Secret governs exist, with a token of the role governor in the key secret",

@@ -148,7 +148,7 @@ def upgraded(
 
 
 def test_no_client_is_refused(tmp_path: Path, database: Cluster) -> None:
-    """New connections go to the new process before the old one stops, which answers who waits."""
+    """New connections go to the new process before the old one answers waiting clients and ends."""
     assert upgraded(Helm(tmp_path), database, tmp_path, 5) == ([], [202])
 
 

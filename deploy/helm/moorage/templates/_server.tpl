@@ -204,7 +204,7 @@ spec:
   serviceAccountName: {{ include "moorage.fullname" . }}-server
   automountServiceAccountToken: false
   enableServiceLinks: false
-  # Those that wait are answered at once, requests are finished; it ends 10 seconds after the signal.
+  # Waiting clients are answered at once, requests are finished; the process ends 10 seconds after the signal.
   terminationGracePeriodSeconds: {{ add (int $server.drainSeconds) 25 }}
   {{- with .Values.imagePullSecrets }}
   imagePullSecrets: {{- toYaml . | nindent 4 }}
