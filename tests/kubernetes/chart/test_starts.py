@@ -31,7 +31,7 @@ def started(tmp_path: Path, name: str, server: dict[str, Any]) -> Object:
 def test_a_start_may_take_this_long(
     tmp_path: Path, name: str, server: dict[str, Any], seconds: int
 ) -> None:
-    """Until then nothing ends it: a migration that is ended is rolled back, and begins anew."""
+    """Until then nothing ends it: a migration that is ended is rolled back, and begins again."""
     spec = started(tmp_path, name, server)
     probe = spec["template"]["spec"]["containers"][0]["startupProbe"]
     given = probe["periodSeconds"] * probe["failureThreshold"]
