@@ -1,6 +1,7 @@
 """The reader of the Containerfile refuses what it does not understand."""
 
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -65,17 +66,55 @@ def test_variables() -> None:
 def test_the_context(tmp_path: Path) -> None:
     """The engine gets what the images are built from, and no repository, token or compiled file."""
     copied(ROOT, tmp_path / "context", Ignored((ROOT / ".containerignore").read_text()))
-    got = {path.relative_to(tmp_path / "context") for path in (tmp_path / "context").rglob("*")}
-    names = {str(path) for path in got}
+    names = files_of(tmp_path / "context")
     text = (ROOT / "Containerfile").read_text()
     used = re.findall(r"^COPY (?!--from)(.*) \S+$", text, flags=re.M)
-    assert names >= {*" ".join(used).split()}
-    assert {path.parts[0] for path in got} == {part.split("/")[0] for part in names & TOP}
-    assert not any("__pycache__" in name or name.endswith((".token", ".sqlite")) for name in names)
+    assert {"src", *names} >= {*" ".join(used).split()}
+    assert {name for name in names if not name.startswith("src/")} == TOP
+    assert {name for name in names if name.startswith("src/")} == package()
     assert (ROOT / ".dockerignore").read_bytes() == (ROOT / ".containerignore").read_bytes()
 
 
-TOP = {"LICENSE", "README.md", "pyproject.toml", "scripts/container-health", "src"} | {
+PLANTED = (
+    *("moorage.sqlite", "moorage.sqlite-wal", "moorage.sqlite.token", "moorage.db", ".env"),
+    *("moorage.toml", "alice.token", "tls.key", "clouds.yaml", "core.123", ".git/config.py"),
+    *("__pycache__/a.py", "moorage.egg-info/PKG-INFO", "notes.md", ".x.py.swp"),
+)
+"""What people may leave in a folder of the package."""
+
+
+def test_what_lies_beside_the_package_stays(tmp_path: Path) -> None:
+    """Databases, tokens, keys and settings do not get to the engine, in whichever folder."""
+    project = tmp_path / "project"
+    for name in package():
+        (project / name).parent.mkdir(parents=True, exist_ok=True)
+        (project / name).touch()
+    for folder in ("src", "src/moorage", "src/moorage/store", "src/moorage/integrations/metal3"):
+        for name in PLANTED:
+            (project / folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (project / folder / name).touch()
+    ignored = Ignored((ROOT / ".containerignore").read_text())
+    copied(project, tmp_path / "context", ignored)
+    assert files_of(tmp_path / "context") == package()
+    # An engine may also read folders that are left out.
+    assert {name for name in files_of(project) if not ignored(name)} == package()
+    without = Ignored("*\n!src\n")
+    assert not any(without(name) for name in files_of(project)), "the control"
+
+
+def package() -> set[str]:
+    """Return the files of the package that are committed, or are about to be."""
+    listed = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "src"]
+    done = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True)
+    return {name for name in done.stdout.splitlines() if (ROOT / name).exists()}
+
+
+def files_of(folder: Path) -> set[str]:
+    """Return the files below a folder."""
+    return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+
+
+TOP = {"LICENSE", "README.md", "pyproject.toml", "scripts/container-health"} | {
     f"requirements-{name}.lock" for name in ("image", "server")
 }
 

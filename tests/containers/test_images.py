@@ -59,6 +59,10 @@ def test_what_they_have(builder: Builder, images: dict[str, Image]) -> None:
         assert image.labels[f"{label}revision"] == "0123abc"
         owned = [path for path in image.root.glob("**/*") if path.lstat().st_uid == USER]
         assert owned == ([] if target == "client" else [image.root / VOLUME.lstrip("/")])
+    known = images["server"].environment
+    words = ("env", f"MOORAGE_IMAGE={known['MOORAGE_IMAGE']}", "moorage", "db", "check")
+    said = inside(images["server"], *words, "--database", "postgresql:///x").stderr
+    assert said.endswith(": use the image `all`, which has every extra\n"), "no pip is there"
     # The control: the base has these.
     assert all((builder.build("tools").root / name).exists() for name in PLANTED)
 
@@ -84,7 +88,7 @@ def test_the_page(docker: Docker, tmp_path: Path) -> None:
     assert len(steps) > 12
     results = play(steps, tmp_path, docker.environment, enter=docker.machine.enter)
     for step, (said, code) in zip(steps, results, strict=True):
-        refused = step.command == "docker run --rm --read-only moorage"
+        refused = step.command == "docker run --rm --read-only $IMAGE-server"
         assert code == (2 if refused else 0), (step.command, said)
         shows(step, said)
 
