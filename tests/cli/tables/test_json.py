@@ -24,6 +24,7 @@ WITHOUT = {
     "metal3 govern": "runs until it is stopped",
     "metal3 install": "prints manifests for kubectl",
     "metal3 uninstall": "reports what it does, as it does it",
+    "metal3 wait": "prints one line when it ends: it waits",
     "metal3 webhook": "runs until it is stopped",
     "run": "its output is that of the command it runs",
     "serve": "runs until it is stopped",

@@ -25,7 +25,6 @@ from tests.support.certificates import certificate
 from tests.support.cluster import Cluster
 
 TOKEN = ("moorage", "token", "create", "--name", "alice", "--role", "admin")
-MISSPELT = "MOORAGE_" + "LISTN"  # another test looks for all variables in the sources
 LIMIT = ("--limit", "2", "--expire", "keep")
 NAMES = ("moorage", "moorage.moorage", "moorage.moorage.svc", "moorage.moorage.svc.cluster.local")
 
@@ -96,10 +95,11 @@ def test_the_init_container_is_needed(rendering: Helm, tmp_path: Path) -> None:
 
 def test_a_wrong_option_is_found(rendering: Helm, tmp_path: Path) -> None:
     """This is the control: a variable that Moorage does not know ends the start."""
-    values = {**SETS["sqlite"], "server": {"extraEnv": [{"name": MISSPELT, "value": "x"}]}}
+    misspelt = "MOORAGE_" + "LISTN"
+    values = {**SETS["sqlite"], "server": {"extraEnv": [{"name": misspelt, "value": "x"}]}}
     pod = Pod(rendering.template(values), "StatefulSet/moorage", tmp_path, {})
     pod.prepare()
-    with pytest.raises(NotStarted, match=MISSPELT):
+    with pytest.raises(NotStarted, match=misspelt):
         pod.start()
 
 

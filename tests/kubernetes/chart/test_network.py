@@ -30,13 +30,33 @@ def test_the_policy_lets_the_server_reach_its_database_and_keystone(
     Where a value lists peers, only these; everywhere otherwise.
     """
     made = {name: helm.template(SETS[name]) for name in ("postgresql", "keystone", "everything")}
-    assert called(made["postgresql"]) == [([53, 53], []), ([5432], [])]
+    assert called(made["postgresql"]) == [([53, 53], []), ([5432, 5433], [])]
     assert called(made["keystone"]) == [
         ([53, 53], [NAME_SERVER]),
         ([5432], [DATABASE]),
         ([5000], [PEER]),
     ]
     assert called(made["everything"]) == [([53, 53], []), ([], [OUTSIDE])]
+
+
+@pytest.mark.parametrize(
+    ("address", "ports"),
+    [
+        ("postgresql://moorage@db/moorage", [5555]),
+        ("postgresql://moorage@db-1:6432/moorage?sslmode=require", [6432]),
+        ("postgresql://10.0.0.15,10.0.0.16/moorage", [5555]),
+        ("postgresql://[fd00::15],[fd00::16]:6432/moorage", [5555, 6432]),
+        ("postgresql:///moorage?host=db", [5555]),
+    ],
+)
+def test_the_policy_reads_the_ports_of_the_database(
+    helm: Helm, address: str, ports: list[int]
+) -> None:
+    """Each host may have its own; `postgresqlPort` is for those without."""
+    database = {"engine": "postgresql", "postgresql": {"address": address}}
+    policy = {"enabled": True, "postgresqlPort": 5555}
+    values = {**SETS["sqlite"], "server": {"database": database}, "networkPolicy": policy}
+    assert called(helm.template(values))[-1] == (ports, [])
 
 
 @pytest.mark.parametrize(
@@ -90,7 +110,8 @@ OTHERS = ("/", "/v1/leases", "/v1/openapi.json", "/ui", "/ui/pools/builds", "/re
 
 def test_routes_do_not_publish_the_metrics(helm: Helm) -> None:
     """All other paths of the server are published, also below a path."""
-    plain, below = {}, {"path": "/placement"}
+    plain: dict[str, Any] = {}
+    below = {"path": "/placement"}
     prefixed = {"settings": {"path_prefix": "/placement"}}
     for values, prefixes in (
         (plain, [""]),
