@@ -181,6 +181,8 @@ def parsed(words: list[str]) -> argparse.Namespace:
     run = commands.add_parser("run", allow_abbrev=False)
     for option in ("--detach", "--read-only", "--rm"):
         run.add_argument(option, action="store_true")
+    # What ends by itself is not started again here, and no command waits for this.
+    run.add_argument("--restart", choices=("no", "unless-stopped"))
     for option in ("--name", "--network"):
         run.add_argument(option)
     for option in ("--publish", "--volume", "--env"):

@@ -5,6 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.containers.building import Builder, copied
 from tests.containers.containerfile import Ignored, Unsupported, expanded, instructions, stages
@@ -40,7 +41,7 @@ def test_what_is_not_understood(text: str) -> None:
     [
         *("RUN --mount=type=cache x", 'RUN ["x"]', "COPY --chown=1 LICENSE ./", "COPY none ./"),
         *("COPY .git/config ./", "CMD x", "USER moorage", "USER 1:2", "EXPOSE 1/tcp", "ENV A b"),
-        *("ENV A=${B:-c}", "HEALTHCHECK NONE", "HEALTHCHECK --retries=1 CMD ['x']"),
+        *("ENV A=${B:-c}", "HEALTHCHECK NONE", "HEALTHCHECK --start-interval=1s CMD []"),
     ],
 )
 def test_what_is_not_executed(line: str, tmp_path: Path) -> None:
@@ -56,6 +57,30 @@ def test_what_is_not_executed(line: str, tmp_path: Path) -> None:
     empty.write_bytes(bytes(10_240))
     with pytest.raises(Unsupported):
         Builder(tmp_path, empty, made).build("b")
+
+
+def test_the_health_check_is_as_patient_as_the_chart() -> None:
+    """What stops or replaces an unhealthy container does so no earlier than Kubernetes."""
+    (check,) = re.findall(
+        r"^HEALTHCHECK (.*) CMD ", (ROOT / "Containerfile").read_text(), flags=re.M
+    )
+    options = dict(one.removeprefix("--").split("=") for one in check.split())
+    chart = ROOT / "deploy/helm/moorage"
+    values = yaml.safe_load((chart / "values.yaml").read_text())
+    assert options["start-period"] == f"{values['server']['startSeconds']}s"
+    probe = (chart / "templates/_server.tpl").read_text().split("livenessProbe:")[1]
+    wanted = {"interval": "periodSeconds", "timeout": "timeoutSeconds"}
+    for option, field in {**wanted, "retries": "failureThreshold"}.items():
+        (found,) = re.findall(rf"{field}: (\d+)", probe.split("readinessProbe:")[0])
+        assert options[option].removesuffix("s") == found, option
+
+
+def test_servers_start_again_by_themselves() -> None:
+    """One that has ended on purpose, such as after a failed sync, does not stay down."""
+    page = (ROOT / "docs/howto/container.md").read_text()
+    started = re.findall(r"docker run --detach (.*)", page)
+    assert len(started) > 1
+    assert [one for one in started if not one.startswith("--restart unless-stopped ")] == []
 
 
 def test_variables() -> None:

@@ -123,11 +123,11 @@ def test_it_serves_read_only_and_keeps_its_data(docker: Docker) -> None:
     assert "kept" in docker("exec", "one", "moorage", "pool", "list")
 
 
-def test_health_tells_of_a_server_that_is_not_ready(docker: Docker) -> None:
+def test_health_tells_of_a_server_that_does_not_answer(docker: Docker) -> None:
     """The check follows the settings, and fails if nothing answers there: the control."""
     docker(*SERVE, "--env", "MOORAGE_LISTEN=0.0.0.0:9000", "server")
     said = docker("exec", "one", "env", "MOORAGE_LISTEN=0.0.0.0:9001", "container-health", code=1)
-    assert said.startswith("not ready: ")
+    assert said.startswith("no answer: ")
     docker("health", "one")
 
 
