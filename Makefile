@@ -44,7 +44,7 @@ PYTEST := $(BIN)/python -m pytest
 CONFORMANCE = $(CONFORMANCE_VENV)/bin/python -m tests.conformance
 CLIENT_TESTS = bin/python -m tests.clients --moorage $(BIN)/moorage
 # The targets that `make e2e` runs.
-E2E := docs osc-placement nova compare browser generators alerts proxies units baremetal reporters kubernetes-tools metal3 chart oldest-python installations containers releases
+E2E := docs osc-placement nova compare browser generators alerts proxies units baremetal reporters kubernetes-tools metal3 chart oldest-python installations containers test-release
 # Those that run beside them: they deploy nodes, and install clusters, for minutes, and mostly wait.
 E2E_BESIDE := gate orchestrators
 # What `make quick` runs: not what starts a server for each test, or a PostgreSQL, or searches at random.
@@ -72,8 +72,8 @@ unexport PYTHONDONTWRITEBYTECODE
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run run-postgres demo ironic gated-ironic test quick thorough e2e osc-placement nova browser screenshots generators alerts proxies units baremetal gate reporters kubernetes-tools metal3 chart chart-files orchestrators oldest-python installations containers releases docs compare audit environments check budgets bench bench-nova bench-dashboard soak mutate \
-	conformance conformance-sqlite conformance-agents conformance-postgresql client format zipapp distributions release images publish-images publish-chart publish-release lock openapi clean
+.PHONY: help run run-postgres demo ironic gated-ironic test quick thorough e2e osc-placement nova browser screenshots generators alerts proxies units baremetal gate reporters kubernetes-tools metal3 chart chart-files orchestrators oldest-python installations containers test-release docs compare audit environments check budgets bench bench-nova bench-dashboard soak mutate \
+	conformance conformance-sqlite conformance-agents conformance-postgresql client format zipapp distributions release images publish-distributions publish-images publish-chart publish-release lock openapi clean
 .DELETE_ON_ERROR:
 
 help: ## List the targets
@@ -180,7 +180,7 @@ containers: $(VENV)/dev.stamp $(CLIENT_VENV)/stamp $(DEBIAN_ROOT) ## Build the c
 	BASE=$(abspath $(DEBIAN_ROOT)) CLIENT=$(abspath $(CLIENT_VENV)/bin) unshare --mount $(PYTEST) -q -n 0 tests/containers $(ARGS)
 
 # The release of this commit in dist/ is compared with one that is built elsewhere, with other settings.
-releases: $(VENV)/dev.stamp release ## Build the release, again elsewhere, and compare; test the workflow that publishes it
+test-release: $(VENV)/dev.stamp release ## Build the release, again elsewhere, and compare; test the workflow that publishes it
 	SPHINX=$(abspath $(SITE_VENV)/bin/sphinx-build) CYCLONEDX=$(abspath $(RELEASE_VENV)/bin/cyclonedx-py) \
 		$(PYTEST) -q -n 0 tests/releases $(ARGS)
 
@@ -269,8 +269,11 @@ distributions: $(VENV)/run.stamp ## Build the wheel and the source distribution 
 release: $(VENV)/run.stamp $(SITE_VENV)/stamp $(RELEASE_VENV)/stamp ## Build all files of a release in dist/: the same bytes from the same commit
 	$(BIN)/python scripts/release $(SITE_VENV)/bin/sphinx-build $(RELEASE_VENV)/bin/cyclonedx-py
 
-images: ## Build the container images (ENGINE=podman; IMAGE=registry.example/moorage)
-	scripts/publish build-images
+images: ## Build the container images of the last commit (ENGINE=podman; IMAGE=registry.example/moorage)
+	scripts/images
+
+publish-distributions:
+	scripts/publish distributions
 
 publish-images:
 	scripts/publish images

@@ -5,12 +5,16 @@ Imports nothing but the standard library and runs on Python 3.9: so does whateve
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable
 from importlib.util import find_spec
 
 OLDEST = (3, 11)
 """The oldest Python on which the extras can be installed."""
+
+IMAGE = "MOORAGE_IMAGE"
+"""The variable that our container images set."""
 
 SERVER = (
     "apsw",
@@ -45,11 +49,15 @@ def server_lack(
 
 
 def needs(extra: str, why: object) -> str:
-    """Return that something needs an extra, and how to install it: one line, to follow its name.
+    """Return that something needs an extra, and how to get it: one line, to follow its name.
+
+    Nothing can be installed into our container images, so there the line names another image.
 
     Args:
         extra: its name.
         why: what is missing, such as an ImportError.
     """
     reason = " ".join(str(why).split())
+    if os.environ.get(IMAGE):
+        return f"needs the extra {extra} ({reason}): use the image `all`, which has every extra"
     return f"needs the extra {extra} ({reason}): pip install 'moorage[{extra}]'"

@@ -246,6 +246,9 @@ def test_installed_with_the_server(tmp_path: Path) -> None:
         ):
             _refused(made, words, "No module named", "kubernetes", **where)
     _refused(made, "db check --database postgresql:///x", "No module named 'psycopg'", "postgres")
+    words = "db check --database postgresql:///x"
+    said = made.typed(*words.split(), MOORAGE_IMAGE="yes").stderr
+    assert said.endswith("psycopg'): use the image `all`, which has every extra\n"), said
     settings = "--auth keystone --keystone-url http://127.0.0.1:1"
     keystone = f"serve --database sqlite:///{tmp_path}/new.sqlite {settings}"
     why = "No module named 'keystoneauth1'"

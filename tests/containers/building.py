@@ -236,9 +236,7 @@ def _index() -> dict[str, str]:
 def _health(one: Instruction) -> tuple[str, ...]:
     words = one.rest.split(" CMD ", 1)
     options = words[0].split()
-    if len(words) != 2 or not all(
-        option.partition("=")[0] in ("--interval", "--timeout", "--start-period")
-        for option in options
-    ):
+    known = ("--interval", "--timeout", "--start-period", "--retries")
+    if len(words) != 2 or not all(option.partition("=")[0] in known for option in options):
         raise one.fail("has an option that is not known, or no CMD")
     return tuple(words_of(one, words[1]))

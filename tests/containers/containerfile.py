@@ -121,7 +121,7 @@ class Ignored:
             pattern = line.strip()
             if not pattern or pattern.startswith("#"):
                 continue
-            if set(pattern) & set("[]\\?") or (pattern.startswith("!") and "*" in pattern):
+            if set(pattern) & set("[]\\?"):
                 raise Unsupported(f"the pattern {pattern}")
             name = pattern.lstrip("!").strip("/")
             self._rules.append((not pattern.startswith("!"), _compiled(name)))
@@ -139,7 +139,11 @@ class Ignored:
         return out
 
     def lets_in_below(self, folder: str) -> bool:
-        """Return whether an exception names something below a folder."""
+        """Return whether an exception names something below a folder.
+
+        Stars count as they are written, as for some engines: such an exception lets in files of
+        folders that are let in, but no folder.
+        """
         return any(name.startswith(f"{folder}/") for name in self._let_in)
 
 

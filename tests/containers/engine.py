@@ -25,7 +25,7 @@ from tests.e2e.support.carried import eventually
 from tests.support.guard import ended
 
 STOP_SECONDS = 10.0
-"""After which an engine kills the process."""
+"""Seconds after which an engine kills the process."""
 
 SUPERVISED = '"$@"; echo $? > "$0.new"; mv "$0.new" "$0"'
 """Runs a container, and writes its exit code into the file that is the shell's name."""
@@ -40,12 +40,17 @@ class Engine:
     def build(self, asked: argparse.Namespace) -> int:
         """Tag a target."""
         assert (asked.file, asked.context) == ("Containerfile", ".")
-        self._write(f"{asked.tag}.image", self._read("targets.json")[asked.target])
+        self._write(image_file(asked.tag), self._read("targets.json")[asked.target])
+        return 0
+
+    def push(self, asked: argparse.Namespace) -> int:
+        """Fail if there is no such image. There is no registry."""
+        self._read(image_file(asked.name))
         return 0
 
     def run(self, asked: argparse.Namespace) -> int:
         """Start a container; without --detach until it ends."""
-        image = self._read(f"{asked.image}.image")
+        image = self._read(image_file(asked.image))
         binds = [self._volume(one, image) for one in asked.volume]
         environment = {**image["environment"], "HOSTNAME": "container"}
         for one in asked.env:
@@ -147,6 +152,11 @@ class Engine:
         (self._folder / name).write_text(json.dumps(value))
 
 
+def image_file(tag: str) -> str:
+    """Return the name of the file of an image."""
+    return f"{tag.replace('/', '_')}.image"
+
+
 def unshared(start: Start) -> list[str]:
     """Return the command of a container."""
     return ["unshare", "--mount", "--pid", "--ipc", "--fork", "--kill-child", *launched(start)]
@@ -171,13 +181,15 @@ def parsed(words: list[str]) -> argparse.Namespace:
     run = commands.add_parser("run", allow_abbrev=False)
     for option in ("--detach", "--read-only", "--rm"):
         run.add_argument(option, action="store_true")
+    # What ends by itself is not started again here, and no command waits for this.
+    run.add_argument("--restart", choices=("no", "unless-stopped"))
     for option in ("--name", "--network"):
         run.add_argument(option)
     for option in ("--publish", "--volume", "--env"):
         run.add_argument(option, action="append", default=[])
     run.add_argument("image")
     run.add_argument("words", nargs=argparse.REMAINDER)
-    for name in ("start", "stop", "logs", "health"):
+    for name in ("start", "stop", "logs", "health", "push"):
         commands.add_parser(name, allow_abbrev=False).add_argument("name")
     execute = commands.add_parser("exec", allow_abbrev=False)
     execute.add_argument("name")

@@ -23,7 +23,7 @@ class Start(TypedDict):
     binds: list[tuple[str, str]]
     """Paths outside and inside; what is inside exists."""
     read_only: bool
-    """Whether the root is; what is bound is not."""
+    """Whether the root is mounted read-only. What is bound into it is not."""
     user: int
     """Also the group."""
     directory: str

@@ -1,9 +1,11 @@
 """The reader of the Containerfile refuses what it does not understand."""
 
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.containers.building import Builder, copied
 from tests.containers.containerfile import Ignored, Unsupported, expanded, instructions, stages
@@ -39,7 +41,7 @@ def test_what_is_not_understood(text: str) -> None:
     [
         *("RUN --mount=type=cache x", 'RUN ["x"]', "COPY --chown=1 LICENSE ./", "COPY none ./"),
         *("COPY .git/config ./", "CMD x", "USER moorage", "USER 1:2", "EXPOSE 1/tcp", "ENV A b"),
-        *("ENV A=${B:-c}", "HEALTHCHECK NONE", "HEALTHCHECK --retries=1 CMD ['x']"),
+        *("ENV A=${B:-c}", "HEALTHCHECK NONE", "HEALTHCHECK --start-interval=1s CMD []"),
     ],
 )
 def test_what_is_not_executed(line: str, tmp_path: Path) -> None:
@@ -57,6 +59,30 @@ def test_what_is_not_executed(line: str, tmp_path: Path) -> None:
         Builder(tmp_path, empty, made).build("b")
 
 
+def test_the_health_check_is_as_patient_as_the_chart() -> None:
+    """What stops or replaces an unhealthy container does so no earlier than Kubernetes."""
+    (check,) = re.findall(
+        r"^HEALTHCHECK (.*) CMD ", (ROOT / "Containerfile").read_text(), flags=re.M
+    )
+    options = dict(one.removeprefix("--").split("=") for one in check.split())
+    chart = ROOT / "deploy/helm/moorage"
+    values = yaml.safe_load((chart / "values.yaml").read_text())
+    assert options["start-period"] == f"{values['server']['startSeconds']}s"
+    probe = (chart / "templates/_server.tpl").read_text().split("livenessProbe:")[1]
+    wanted = {"interval": "periodSeconds", "timeout": "timeoutSeconds"}
+    for option, field in {**wanted, "retries": "failureThreshold"}.items():
+        (found,) = re.findall(rf"{field}: (\d+)", probe.split("readinessProbe:")[0])
+        assert options[option].removesuffix("s") == found, option
+
+
+def test_servers_start_again_by_themselves() -> None:
+    """One that has ended on purpose, such as after a failed sync, does not stay down."""
+    page = (ROOT / "docs/howto/container.md").read_text()
+    started = re.findall(r"docker run --detach (.*)", page)
+    assert len(started) > 1
+    assert [one for one in started if not one.startswith("--restart unless-stopped ")] == []
+
+
 def test_variables() -> None:
     """They are replaced; an unknown one is empty."""
     assert expanded("$A-${B}-$C", {"A": "a", "B": "b"}) == "a-b-"
@@ -65,17 +91,55 @@ def test_variables() -> None:
 def test_the_context(tmp_path: Path) -> None:
     """The engine gets what the images are built from, and no repository, token or compiled file."""
     copied(ROOT, tmp_path / "context", Ignored((ROOT / ".containerignore").read_text()))
-    got = {path.relative_to(tmp_path / "context") for path in (tmp_path / "context").rglob("*")}
-    names = {str(path) for path in got}
+    names = files_of(tmp_path / "context")
     text = (ROOT / "Containerfile").read_text()
     used = re.findall(r"^COPY (?!--from)(.*) \S+$", text, flags=re.M)
-    assert names >= {*" ".join(used).split()}
-    assert {path.parts[0] for path in got} == {part.split("/")[0] for part in names & TOP}
-    assert not any("__pycache__" in name or name.endswith((".token", ".sqlite")) for name in names)
+    assert {"src", *names} >= {*" ".join(used).split()}
+    assert {name for name in names if not name.startswith("src/")} == TOP
+    assert {name for name in names if name.startswith("src/")} == package()
     assert (ROOT / ".dockerignore").read_bytes() == (ROOT / ".containerignore").read_bytes()
 
 
-TOP = {"LICENSE", "README.md", "pyproject.toml", "scripts/container-health", "src"} | {
+PLANTED = (
+    *("moorage.sqlite", "moorage.sqlite-wal", "moorage.sqlite.token", "moorage.db", ".env"),
+    *("moorage.toml", "alice.token", "tls.key", "clouds.yaml", "core.123", ".git/config.py"),
+    *("__pycache__/a.py", "moorage.egg-info/PKG-INFO", "notes.md", ".x.py.swp"),
+)
+"""What people may leave in a folder of the package."""
+
+
+def test_what_lies_beside_the_package_stays(tmp_path: Path) -> None:
+    """Databases, tokens, keys and settings do not get to the engine, in whichever folder."""
+    project = tmp_path / "project"
+    for name in package():
+        (project / name).parent.mkdir(parents=True, exist_ok=True)
+        (project / name).touch()
+    for folder in ("src", "src/moorage", "src/moorage/store", "src/moorage/integrations/metal3"):
+        for name in PLANTED:
+            (project / folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (project / folder / name).touch()
+    ignored = Ignored((ROOT / ".containerignore").read_text())
+    copied(project, tmp_path / "context", ignored)
+    assert files_of(tmp_path / "context") == package()
+    # An engine may also read folders that are left out.
+    assert {name for name in files_of(project) if not ignored(name)} == package()
+    without = Ignored("*\n!src\n")
+    assert not any(without(name) for name in files_of(project)), "the control"
+
+
+def package() -> set[str]:
+    """Return the files of the package that are committed, or are about to be."""
+    listed = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "src"]
+    done = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True)
+    return {name for name in done.stdout.splitlines() if (ROOT / name).exists()}
+
+
+def files_of(folder: Path) -> set[str]:
+    """Return the files below a folder."""
+    return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+
+
+TOP = {"LICENSE", "README.md", "pyproject.toml", "scripts/container-health"} | {
     f"requirements-{name}.lock" for name in ("image", "server")
 }
 

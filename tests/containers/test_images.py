@@ -59,6 +59,10 @@ def test_what_they_have(builder: Builder, images: dict[str, Image]) -> None:
         assert image.labels[f"{label}revision"] == "0123abc"
         owned = [path for path in image.root.glob("**/*") if path.lstat().st_uid == USER]
         assert owned == ([] if target == "client" else [image.root / VOLUME.lstrip("/")])
+    known = images["server"].environment
+    words = ("env", f"MOORAGE_IMAGE={known['MOORAGE_IMAGE']}", "moorage", "db", "check")
+    said = inside(images["server"], *words, "--database", "postgresql:///x").stderr
+    assert said.endswith(": use the image `all`, which has every extra\n"), "no pip is there"
     # The control: the base has these.
     assert all((builder.build("tools").root / name).exists() for name in PLANTED)
 
@@ -84,7 +88,7 @@ def test_the_page(docker: Docker, tmp_path: Path) -> None:
     assert len(steps) > 12
     results = play(steps, tmp_path, docker.environment, enter=docker.machine.enter)
     for step, (said, code) in zip(steps, results, strict=True):
-        refused = step.command == "docker run --rm --read-only moorage"
+        refused = step.command == "docker run --rm --read-only $IMAGE-server"
         assert code == (2 if refused else 0), (step.command, said)
         shows(step, said)
 
@@ -119,11 +123,11 @@ def test_it_serves_read_only_and_keeps_its_data(docker: Docker) -> None:
     assert "kept" in docker("exec", "one", "moorage", "pool", "list")
 
 
-def test_health_tells_of_a_server_that_is_not_ready(docker: Docker) -> None:
+def test_health_tells_of_a_server_that_does_not_answer(docker: Docker) -> None:
     """The check follows the settings, and fails if nothing answers there: the control."""
     docker(*SERVE, "--env", "MOORAGE_LISTEN=0.0.0.0:9000", "server")
     said = docker("exec", "one", "env", "MOORAGE_LISTEN=0.0.0.0:9001", "container-health", code=1)
-    assert said.startswith("not ready: ")
+    assert said.startswith("no answer: ")
     docker("health", "one")
 
 

@@ -8,6 +8,7 @@ import psycopg
 import pytest
 
 from tests.containers.docker import USER, VOLUME, Docker
+from tests.e2e.support.carried import eventually
 from tests.support.cluster import Cluster
 
 PASSWORD = "between us"
@@ -64,5 +65,20 @@ def test_two_containers_share_a_ledger(docker: Docker, cluster: Cluster, tmp_pat
     assert "my turn" in docker(
         *("run", "--rm", *reach, "client", "run", "--pool", "builds", "--", "echo", "my turn")
     )
+    cluster.stop("immediate")
+    eventually(lambda: is_unready(docker) or None)
+    docker("health", "one")  # a restart would not bring the database back
+    cluster.start()
+    assert eventually(lambda: not is_unready(docker) or None)
     for name in ("one", "two"):
         assert docker("stop", name) == f"{name} 0\n"
+
+
+def is_unready(docker: Docker) -> bool:
+    """Return whether the first server tells clients to ask another one."""
+    try:
+        docker.ask("/readyz")
+    except AssertionError as error:
+        assert "503" in str(error)
+        return True
+    return False

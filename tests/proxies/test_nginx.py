@@ -46,6 +46,15 @@ HOST_LOST = """
 """
 """nginx's own rewriting of Location then works on answers with the prefix, too."""
 
+(DENIED,) = re.findall(
+    r"^    (location ~ /metrics.*?^    \}$)",
+    Path("docs/howto/operate.md").read_text(),
+    re.DOTALL | re.MULTILINE,
+)
+"""What the guide says of the metrics."""
+
+METRICS = ("/metrics", "/%6detrics", f"{PREFIX}/metrics", f"{PREFIX}//metrics")
+
 HEADER = "proxy_set_header X-Forwarded-Prefix /placement;"
 
 
@@ -166,3 +175,13 @@ def test_without_prefix_and_header_the_client_fails(tmp_path: Path) -> None:
     for site in mounted(tmp_path, Mounted(REMOVED % ("", ""), ())):
         made = openstack(site, "1.0", "resource", "provider", "create", "host")
         assert made.returncode != 0
+
+
+@pytest.mark.parametrize("rule, status", [(DENIED, 403), ("", 200)], ids=["guide", "control"])
+def test_metrics_are_not_published(tmp_path: Path, rule: str, status: int) -> None:
+    """However their path is written; without the rule of the guide they are."""
+    whole = "location / { proxy_pass http://UPSTREAM; }\n"
+    for site in mounted(tmp_path, Mounted(REMOVED % ("", "") + whole + rule, SETTING)):
+        assert {path: Browser(site.url).get(path).status for path in METRICS} == dict.fromkeys(
+            METRICS, status
+        )

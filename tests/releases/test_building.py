@@ -162,7 +162,7 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_tag_with_another_version(clone: Path) -> None:
     """It is refused with one line; so is a version that the changelog lacks, or has without a date.
 
-    And so is a chart of another version.
+    And so are a chart of another version, and a commit that is not on main.
     """
     git(clone, "tag", "v9.9.9")
     assert refusal(clone) == (
@@ -182,6 +182,12 @@ def test_a_tag_with_another_version(clone: Path) -> None:
     commit(clone, "CHANGELOG.md", "unreleased", "2026-01-02")
     git(clone, "tag", "--force", "v9.9.9")
     assert refusal(clone).endswith("Chart.yaml: appVersion is 9.9.8, must be 9.9.9")
+    chart.write_text('name: moorage\nversion: 9.9.9\nappVersion: "9.9.9"\n')
+    commit(clone, "CHANGELOG.md", "2026-01-02", "2026-01-03")
+    git(clone, "update-ref", "refs/remotes/origin/main", "HEAD~1")
+    git(clone, "tag", "--force", "v9.9.9")
+    said = "the commit of v9.9.9 is not on main: merge it, then move the tag"
+    assert refusal(clone) == f"release: {said}"
     assert not (clone / "dist").exists()
 
 
@@ -205,5 +211,10 @@ def test_documents_name_the_version() -> None:
     """The version stands in one place; what else names it says the same."""
     assert f"Moorage is at version {__version__}" in (ROOT / "README.md").read_text()
     assert re.search(rf"^## {__version__} - ", (ROOT / "CHANGELOG.md").read_text(), flags=re.M)
+    pages = [path.read_text() for path in (ROOT / "docs/howto").glob("*.md")]
+    named = {
+        *re.findall(r"registry\.example/moorage:([\w.-]+)|image\.tag=([\w.-]+)", "".join(pages))
+    }
+    assert named == {(__version__, ""), ("", __version__)}
     info = json.loads((ROOT / "docs/reference/openapi.json").read_text())["info"]
     assert info["version"] == __version__

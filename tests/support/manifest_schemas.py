@@ -100,6 +100,7 @@ CONTAINER = fields(
     startupProbe=PROBE,
     livenessProbe=PROBE,
     readinessProbe=PROBE,
+    lifecycle=fields(preStop=fields(sleep=fields("seconds", seconds=NUMBER))),
     resources=fields(requests=MAP, limits=MAP),
     securityContext=fields(
         allowPrivilegeEscalation=FLAG,
@@ -107,6 +108,14 @@ CONTAINER = fields(
         capabilities=fields(drop=some(TEXT)),
     ),
     volumeMounts=some(fields("name mountPath", name=NAME, mountPath=TEXT, readOnly=FLAG)),
+)
+SPREAD = fields(
+    "maxSkew topologyKey whenUnsatisfiable",
+    maxSkew=NUMBER,
+    topologyKey=TEXT,
+    whenUnsatisfiable={"enum": ["DoNotSchedule", "ScheduleAnyway"]},
+    labelSelector=fields(matchLabels=MAP),
+    matchLabelKeys=some(TEXT),
 )
 POD = fields(
     "containers",
@@ -131,6 +140,7 @@ POD = fields(
             ]
         }
     ),
+    topologySpreadConstraints=some(SPREAD),
 )
 DEPLOYMENT = fields(
     "selector template",
@@ -198,6 +208,16 @@ SCHEMAS = {
         "MutatingWebhookConfiguration", ["admissionregistration.k8s.io/v1"], webhooks=some(HOOK)
     ),
     "Namespace": kind("Namespace", ["v1"]),
+    "PodDisruptionBudget": kind(
+        "PodDisruptionBudget",
+        ["policy/v1"],
+        spec=fields(
+            "selector",
+            maxUnavailable=NUMBER,
+            unhealthyPodEvictionPolicy={"enum": ["AlwaysAllow", "IfHealthyBudget"]},
+            selector=fields("matchLabels", matchLabels=MAP),
+        ),
+    ),
     "Service": kind(
         "Service",
         ["v1"],

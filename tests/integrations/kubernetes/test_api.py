@@ -9,6 +9,7 @@ import pytest
 from aiohttp import web
 
 from moorage.integrations.kubernetes import api as kubernetes
+from moorage.integrations.kubernetes import denials
 from moorage.integrations.kubernetes.api import Connection, KubernetesApi, KubernetesError
 from tests.integrations.kubernetes.test_denials import ADMISSION, PATCH, UNREAD
 from tests.support.kubernetes_client import host, hosts_in
@@ -204,6 +205,16 @@ def test_odd_answers(status: int, body: bytes, words: str) -> None:
     asyncio.run(run())
 
 
+CALLING = 'Internal error occurred: failed calling webhook "x"'
+WEBHOOK = 'admission webhook "x" denied the request'
+POLICY = (
+    "baremetalhosts.metal3.io \"a\" is forbidden: ValidatingAdmissionPolicy 'x' with binding 'y'"
+    " denied request"
+)
+REFUSALS = (401, 403, 429, 500, 503, 504)
+"""Statuses that a webhook may choose for its refusal; a policy may choose the first two."""
+
+
 @pytest.mark.parametrize(
     ("status", "said", "of_server"),
     [
@@ -212,7 +223,16 @@ def test_odd_answers(status: int, body: bytes, words: str) -> None:
         (504, "Timeout: request did not complete within requested timeout", True),
         (500, "etcdserver: request timed out", True),
         (500, "rpc error: code = Unavailable desc = connection error", True),
-        (500, 'Internal error occurred: failed calling webhook "x": connection refused', False),
+        (500, "etcdserver: request timed out, possibly due to connection lost", True),
+        (500, "rpc error: code = Unavailable desc = etcdserver: leader changed", True),
+        (500, "etcdserver: mvcc: database space exceeded", True),
+        (500, "etcdserver: request is too large", False),
+        (500, "rpc error: code = ResourceExhausted desc = trying to send message larger", False),
+        (500, f"{CALLING}: connection refused", False),
+        (500, f"{CALLING}: rpc error: code = Unavailable desc = vault is sealed", False),
+        *((status, f"{WEBHOOK}: etcdserver: request timed out", False) for status in REFUSALS),
+        *((status, f"{POLICY}: not this rack", False) for status in (401, 403)),
+        (403, f"{WEBHOOK}: {PATCH}", False),
         (403, 'hosts "a" is forbidden: not yet ready to handle request', True),
         (403, PATCH, True),
         (403, f"{PATCH}: {UNREAD}", True),
@@ -231,5 +251,40 @@ def test_what_comes_from_the_server(status: int, said: str, of_server: bool) -> 
             await api.merge(f"{HOSTS}/a", pause(None, "moorage"))
         assert refusal.value.status == status
         assert refusal.value.is_of_server is of_server
+
+    play(scene)
+
+
+@pytest.mark.parametrize("permitted", ["stored", "conflict", "gone"])
+def test_a_right_that_was_granted(monkeypatch: pytest.MonkeyPatch, permitted: str) -> None:
+    """A right that was missing is there once a request is permitted, of whatever object: after
+    that, a denial may come from roles that the server has not read yet.
+    """
+    clock = [1_000.0]
+    monkeypatch.setattr(denials, "monotonic", lambda: clock[0])
+
+    async def scene(double: KubernetesDouble, api: KubernetesApi) -> None:
+        await api.create(HOSTS, host("b"))
+
+        async def denied(name: str) -> bool:
+            double.faults.pending = [Fault("patch", "baremetalhosts", answer=403, says=PATCH)]
+            with pytest.raises(KubernetesError) as refusal:
+                await api.merge(f"{HOSTS}/{name}", pause(None, "moorage"))
+            return refusal.value.may_pass
+
+        assert await denied("a")
+        clock[0] += denials.SETTLE_SECONDS
+        assert not await denied("a")
+        clock[0] += 1e6
+        assert not await denied("a")
+        assert await api.all(HOSTS)
+        assert not await denied("a"), "to read is another right"
+        if permitted == "stored":
+            await api.merge(f"{HOSTS}/b", pause(None, "moorage"))
+        else:
+            name, version = {"conflict": ("b", "1"), "gone": ("c", None)}[permitted]
+            with pytest.raises(KubernetesError):
+                await api.merge(f"{HOSTS}/{name}", pause(version, "moorage"))
+        assert await denied("a")
 
     play(scene)

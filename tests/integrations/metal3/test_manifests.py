@@ -6,7 +6,9 @@ import jsonschema
 import pytest
 import yaml
 
+from moorage.integrations.metal3.admission_webhook import CLOSE_SECONDS
 from moorage.integrations.metal3.install import FILES, manifest
+from tests.kubernetes.draining import undrainable
 from tests.support.manifest_schemas import SCHEMAS
 
 VALUES = {
@@ -68,6 +70,23 @@ def test_a_process_can_write_nothing_and_is_not_root(name: str) -> None:
         "capabilities": {"drop": ["ALL"]},
     }
     assert {"ports", "livenessProbe", "readinessProbe"} <= container.keys()
+
+
+def test_a_drained_node_blocks_no_write() -> None:
+    """One webhook answers while another moves to a new node, and finishes what it has accepted."""
+    assert undrainable(documents("webhook")) == []
+    pod = only("webhook", "Deployment")["spec"]["template"]["spec"]
+    wait = pod["containers"][0]["lifecycle"]["preStop"]["sleep"]["seconds"]
+    given = pod.get("terminationGracePeriodSeconds", 30)  # Kubernetes' default
+    assert given > wait + CLOSE_SECONDS
+
+
+def test_what_a_drain_would_stop_is_found() -> None:
+    """This is the control: without its budget, all webhooks may be gone at once."""
+    left = [one for one in documents("webhook") if one["kind"] != "PodDisruptionBudget"]
+    assert undrainable(left) == [
+        "Deployment/moorage-webhook can lose all pods at once, or keeps a node from being drained"
+    ]
 
 
 def test_the_governor_is_probed_and_scraped_where_it_listens() -> None:

@@ -65,7 +65,9 @@ class Pod:
         }
         self._folder = folder
         self._more, self._addresses = variables or {}, addresses or {}
-        self._volumes = {volume["name"]: self._volume(volume) for volume in self._spec["volumes"]}
+        self._volumes = {
+            volume["name"]: self._volume(volume) for volume in self._spec.get("volumes", [])
+        }
         self._ports = {} if ports is None else ports
 
     def _volume(self, volume: Object) -> Path:
@@ -95,10 +97,15 @@ class Pod:
 
     def _local(self, container: Object, text: str) -> str:
         """Return a text of the container with the paths and ports of this machine."""
-        mounts = {one["mountPath"]: self._volumes[one["name"]] for one in container["volumeMounts"]}
-        longest = sorted(mounts, key=len, reverse=True)
-        paths = re.compile(f'({"|".join(map(re.escape, longest))})(?=/|"|$)')
-        found = paths.sub(lambda hit: str(mounts[hit[1]]), text)
+        mounts = {
+            one["mountPath"]: self._volumes[one["name"]]
+            for one in container.get("volumeMounts", [])
+        }
+        found = text
+        if mounts:
+            longest = sorted(mounts, key=len, reverse=True)
+            paths = re.compile(f'({"|".join(map(re.escape, longest))})(?=/|"|$)')
+            found = paths.sub(lambda hit: str(mounts[hit[1]]), text)
         for address, local in self._addresses.items():
             found = found.replace(address, local)
         return LISTEN.sub(lambda hit: f"{hit[1]}:{self.port(hit[2])}", found)
@@ -110,7 +117,7 @@ class Pod:
     def variables(self) -> dict[str, str]:
         """Return the variables of the process."""
         found = {"PATH": os.environ["PATH"], **self._more}
-        for mount in self.container["volumeMounts"]:
+        for mount in self.container.get("volumeMounts", []):
             if mount["mountPath"] == "/tmp":
                 found["TMPDIR"] = str(self._volumes[mount["name"]])
         for one in self.container.get("env", []):
@@ -139,6 +146,10 @@ class Pod:
         """Return the command of the container."""
         words = [self._local(self.container, word) for word in self.container["command"]]
         return [*PROGRAMS[words[0]], *words[1:]]
+
+    def run(self) -> subprocess.CompletedProcess[str]:
+        """Run the container until it ends."""
+        return self.execute(*self.container["command"])
 
     def execute(self, *words: str) -> subprocess.CompletedProcess[str]:
         """Run a command in the container."""

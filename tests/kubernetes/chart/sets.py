@@ -236,6 +236,7 @@ MADE: dict[str, set[str]] = {
         *("ConfigMap/moorage-rules", "Issuer/moorage-webhook", "Certificate/moorage-webhook"),
         *("ServiceAccount/moorage-webhook", "Deployment/moorage-webhook"),
         *("Service/moorage-webhook", "MutatingWebhookConfiguration/pause.moorage.dev"),
+        "PodDisruptionBudget/moorage-webhook",
         *("NetworkPolicy/moorage-governor", "NetworkPolicy/moorage-webhook"),
         "PodMonitor/moorage-governor",
     },

@@ -32,7 +32,10 @@ SECTIONS = (
     *("With SQLite", "Sign in", "Upgrade", "Back up and restore", "Boskos", "The gate"),
     *("The governor of metal3", "Remove it"),
 )
-STORED = ("secret", "configmap", "statefulset", "deployment")
+POSTGRESQL = ("With PostgreSQL", "Migrate PostgreSQL first")
+"""These are typed on PostgreSQL."""
+
+STORED = ("secret", "configmap", "statefulset", "deployment", "job")
 HERE = re.compile(r"<<'END'$", re.M)
 PRIVATE = re.compile(r"\(umask 077; (.*)\)")
 
@@ -84,6 +87,8 @@ class Reader:
             (pod, _) = self._running["StatefulSet/moorage"]
             self.addresses[FORWARDED] = f"http://127.0.0.1:{pod.port(8778)}"
             return ""
+        if words[0] == "kubectl" and "wait" in words:
+            return self._complete(words)
         done = subprocess.run(
             ["bash", "-c", command],
             cwd=self.folder,
@@ -94,6 +99,7 @@ class Reader:
             text=True,
             check=False,
         )
+        assert "Warning:" not in done.stderr
         return said(done)
 
     def _resolved(self, text: str) -> str:
@@ -140,6 +146,14 @@ class Reader:
             self.addresses[inside] = f"http://127.0.0.1:{pod.port(8778)}"
         return ""
 
+    def _complete(self, words: list[str]) -> str:
+        """Run the container of a Job to its end."""
+        assert "--for=condition=complete" in words
+        objects, content = self._objects()
+        name = kind_of(words[-1])
+        pod = Pod(objects, name, self.folder / "volumes", content, addresses=self.addresses)
+        return said(pod.run())
+
     def _objects(self) -> tuple[list[Object], dict[str, dict[str, str]]]:
         """Return the workloads of the namespace, and the contents of Secrets and ConfigMaps."""
         asked = self._api.kubectl("get", ",".join(STORED), "-n", "moorage", "-o", "json")
@@ -163,7 +177,8 @@ class Reader:
 def kind_of(workload: str) -> str:
     """Return a workload as objects name it."""
     kind, _, name = workload.partition("/")
-    return f"{ {'statefulset': 'StatefulSet', 'deployment': 'Deployment'}[kind] }/{name}"
+    kinds = {"statefulset": "StatefulSet", "deployment": "Deployment", "job": "Job"}
+    return f"{kinds[kind]}/{name}"
 
 
 @pytest.fixture(scope="module")
@@ -174,14 +189,18 @@ def ironic() -> Iterator[str]:
         yield double.url
 
 
+def steps_of_all(*titles: str) -> list[Step]:
+    """Return the commands of sections."""
+    return [step for title in titles for step in steps_of(GUIDE, title)]
+
+
 def typed(reader: Reader, *titles: str) -> None:
     """Type the commands of sections; what they print must be what the guide shows."""
-    for title in titles:
-        for step in steps_of(GUIDE, title):
-            printed = reader.type(step)
-            if step.shown and not HERE.search(step.command):
-                shown = "\n".join(step.shown).replace("/var/backups/moorage", "DIR")
-                assert re.sub(r"/\S*(?=/monday)", "DIR", printed) == shown, step.command
+    for step in steps_of_all(*titles):
+        printed = reader.type(step)
+        if step.shown and not HERE.search(step.command):
+            shown = "\n".join(step.shown).replace("/var/backups/moorage", "DIR")
+            assert re.sub(r"/\S*(?=/monday)", "DIR", printed) == shown, step.command
 
 
 def test_with_sqlite(api: KubernetesCluster, tmp_path: Path, ironic: str) -> None:
@@ -193,14 +212,16 @@ def test_with_sqlite(api: KubernetesCluster, tmp_path: Path, ironic: str) -> Non
 
 
 def test_with_postgresql(api: KubernetesCluster, tmp_path: Path) -> None:
-    """The section about PostgreSQL, then a token as in the section after it."""
+    """The sections about PostgreSQL, then a token as in the section after the first."""
     with Cluster() as database, ExitStack() as stack:
         address = "postgresql://moorage@db.example.org/moorage?sslmode=require"
         reader = Reader(api, tmp_path, {address: database.create("ledger")})
         stack.callback(reader.close)
-        for step in steps_of(GUIDE, "With PostgreSQL"):
+        migrated = []
+        for step in steps_of_all(*POSTGRESQL):
             if step.command != "kubectl create namespace moorage":  # of the other test
-                reader.type(step)
+                migrated.append(reader.type(step))
+        assert any("has the schema of this release" in printed for printed in migrated)
         create = "moorage token create --name alice --role admin"
         assert reader.type(
             Step(f"kubectl -n moorage exec deployment/moorage -c server -- {create}")
@@ -210,9 +231,8 @@ def test_with_postgresql(api: KubernetesCluster, tmp_path: Path) -> None:
 
 def test_no_command_is_left_out() -> None:
     """Every section with commands is typed, each of its commands once."""
-    typed_steps = [step.command for title in SECTIONS for step in steps_of(GUIDE, title)]
-    more = [step.command for step in steps_of(GUIDE, "With PostgreSQL")]
-    assert sorted([*typed_steps, *more]) == sorted(step.command for step in steps_of(GUIDE))
+    typed_steps = [step.command for step in steps_of_all(*SECTIONS, *POSTGRESQL)]
+    assert sorted(typed_steps) == sorted(step.command for step in steps_of(GUIDE))
 
 
 def test_no_command_shows_a_secret() -> None:

@@ -324,15 +324,6 @@ def test_bodies_fit_into_the_folder_of_the_gate(made: dict[str, list[Object]]) -
     assert size(tmp["emptyDir"]["sizeLimit"]) > ALL_BYTES_MAX
 
 
-def test_budgets_let_nodes_be_drained(made: dict[str, list[Object]]) -> None:
-    """One pod at a time may go, and one that does not work at any time."""
-    for name in ("postgresql", "keystone", "everything"):
-        for one in made[name]:
-            if one["kind"] == "PodDisruptionBudget":
-                assert one["spec"]["maxUnavailable"] == 1
-                assert one["spec"]["unhealthyPodEvictionPolicy"] == "AlwaysAllow"
-
-
 def test_other_names_of_the_release(helm: Helm) -> None:
     """Objects have the name of the release, also if it is long or does not contain ours."""
     for release, name in {

@@ -46,6 +46,7 @@ OTHERS: dict[str, Any] = {
     "containerSecurityContext": {"privileged": True},
     "*.replicas": 7,
     "*.drainSeconds": 9,
+    "*.startSeconds": 7_201,
     "*.maxUnavailable": 2,
     "*ort": 4_321,
     "*.resources": {"requests": {"cpu": "3"}},

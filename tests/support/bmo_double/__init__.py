@@ -45,10 +45,10 @@ the specification. A failed action is tried again after a back-off that
 doubles up to hours, for ever, in the state in which it failed (`actionFailed`). A host in use is
 adopted if its node was registered again, and serviced (`actionManageSteadyState`).
 
-Measured with the original, and left out here: a host whose secret is missing gets another
-registration error every 10 seconds, without a back-off; its count has no bound.
+As measured with the original, a host whose secret is missing gets another registration error every
+10 seconds, without a back-off; its count has no bound.
 
-Left out: credentials and their secrets, forced detaching, externally provisioned hosts, reboots,
+Left out: what is in secrets, forced detaching, externally provisioned hosts, reboots,
 preprovisioning images, resources of firmware, other resources, the health of hosts, the times of
 their operations. An error of detaching is one that the schema of hosts does not know: the original
 cannot store it.

@@ -26,6 +26,12 @@ from tests.support.kubernetes_client import CORE, Answered, Kubernetes, hosts_in
 BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
 """Second 0 of the agenda."""
 
+UNREAD = ("", "unmanaged")
+"""The states in which no secret is read."""
+
+SECRET_RETRY = 10.0
+"""Seconds after which a host is looked at again whose secret is missing: `hostErrorRetryDelay`."""
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -54,6 +60,8 @@ class Operator:
         self.looks: Counter[str] = Counter()
         self.paused: Counter[str] = Counter()
         self.conflicts = 0
+        self.missing: set[str] = set()
+        """The names of the secrets that are not there."""
         self._api, self._agenda = api, agenda
         self._provisioner = Provisioner(nodes, self.settings.limit)
         self._random = Random(self.settings.seed)
@@ -129,6 +137,8 @@ class Operator:
             finalizers.append(hosts.FINALIZER)
             await self._save(host)
             return Result()
+        if self._lacks_secret(host):
+            return await self._without_secret(host)
         actions = Actions(host, self._provisioner, self._random, self.settings.retries)
         result = await StateMachine(actions).reconcile()
         if actions.changed_metadata:
@@ -139,6 +149,19 @@ class Operator:
         for reason, message in actions.events:
             await self._post(host, reason, message)
         return result
+
+    def _lacks_secret(self, host: Object) -> bool:
+        read = hosts.state(host) not in UNREAD and not host["metadata"].get("deletionTimestamp")
+        return read and (host["spec"].get("bmc") or {}).get("credentialsName") in self.missing
+
+    async def _without_secret(self, host: Object) -> Result:
+        """Record one more error, and look again without a back-off: `credentialsErrorResult`."""
+        hosts.set_error(host, "registration error", "the BMC secret does not exist")
+        conditions.update(host, self._text_of_now())
+        host["status"]["lastUpdated"] = self._text_of_now()
+        await self._save(host, "/status")
+        await self._post(host, "BMCCredentialError", "the BMC secret does not exist")
+        return Result(after=SECRET_RETRY)
 
     def _text_of_now(self) -> str:
         return f"{self.now():%Y-%m-%dT%H:%M:%SZ}"

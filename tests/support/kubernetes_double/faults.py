@@ -6,7 +6,7 @@ from typing import Literal
 from tests.support.kubernetes_double.requests import Received
 
 DROP: Literal["drop"] = "drop"
-STATUSES = (403, 410, 422, 429, 500, 503, 504)
+STATUSES = (401, 403, 410, 422, 429, 500, 503, 504)
 
 
 @dataclass

@@ -167,7 +167,7 @@
 
 {{- define "moorage.server.probes" -}}
 {{- $scheme := include "moorage.scheme" . | upper -}}
-# A start may bring the schema up to date, and loads all providers.
+# A start may bring the schema up to date, which is rolled back if it is ended, and loads all providers.
 startupProbe:
   httpGet:
     path: /healthz
@@ -175,7 +175,7 @@ startupProbe:
     scheme: {{ $scheme }}
   periodSeconds: 2
   timeoutSeconds: 5
-  failureThreshold: 300
+  failureThreshold: {{ div (add (int .Values.server.startSeconds) 1) 2 }}
 livenessProbe:
   httpGet:
     path: /healthz

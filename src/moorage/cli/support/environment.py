@@ -4,11 +4,13 @@ import re
 from collections.abc import Iterable, Mapping
 
 from moorage.client.run.variables import GIVEN, LEASE_PREFIX, PREFIX, READ, unknown
+from moorage.extras import IMAGE
 
 ALSO = {
     "MOORAGE_CONFIG": "the settings file; by default moorage.toml, if it exists",
     **READ,
     **{LEASE_PREFIX + name: meaning for name, meaning in GIVEN.items()},
+    IMAGE: "yes in the container images: messages then name an image instead of pip",
     "MOORAGE_POSTGRES_BIN": "folder of PostgreSQL's programs, for tests and `make run-postgres`",
     "MOORAGE_SOAK": "1: run the tests for longer, with new seeds; set by `make soak`",
     "MOORAGE_SOAK_SECONDS": "how long the simulator runs under `make soak`",

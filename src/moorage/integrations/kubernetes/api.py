@@ -22,7 +22,7 @@ from moorage.client.transport import shown_url
 from moorage.integrations.answers import ANSWER_BYTES_MAX, LongAnswerError, object_of, read_answer
 from moorage.integrations.connection_errors import reason_of, without
 from moorage.integrations.connections import CONNECT_SECONDS, Connections
-from moorage.integrations.kubernetes.denials import Denials
+from moorage.integrations.kubernetes.denials import Denials, asked_of
 from moorage.integrations.provisioning.start import HostSystemError
 
 Object = Mapping[str, Any]
@@ -66,8 +66,28 @@ OF_SERVER = (
 )
 """Statuses that come from the state of the server, not from what was asked."""
 
-STORE_LOST = re.compile(r"\betcdserver: |\brpc error: code = ")
-"""An internal error (500) that comes from the server's own store."""
+AFTER_AUTHORIZATION = (
+    HTTPStatus.NOT_FOUND,
+    HTTPStatus.CONFLICT,
+    HTTPStatus.GONE,
+    HTTPStatus.UNPROCESSABLE_ENTITY,
+)
+"""Statuses of refusals of what the user has the right to ask for."""
+
+STORE_LOST = re.compile(
+    r"\betcdserver: (?:request timed out|no leader|not leader|leader changed|too many requests"
+    r"|server stopped|unhealthy cluster|no space|mvcc: database space exceeded)"
+    r"|\brpc error: code = (?:Unavailable|DeadlineExceeded|Canceled) "
+)
+"""An internal error (500) that comes from the state of the server's own store. The store refuses
+single objects in the same way, such as one that is too large."""
+
+ADMISSION = re.compile(
+    r"^(?:Internal error occurred: )?(?:failed calling webhook|admission webhook) "
+    r"|\bValidatingAdmissionPolicy '.*' with binding '.*' denied request"
+)
+"""Kubernetes' words in a refusal by a webhook or a policy: it concerns the object, whatever its
+status, which the webhook or the policy has chosen, and whatever text of theirs follows."""
 
 NOT_READY = "not yet ready to handle request"
 """Kubernetes' words in a refusal (403) of a server that has not read all of its policies yet."""
@@ -81,6 +101,7 @@ class KubernetesError(HostSystemError):
         reason: Kubernetes' word for a refusal, such as `Conflict` or `Expired`; empty: none.
         may_pass: the server does not reach its store, has not read all policies, or denies a right
             that it may not know yet, see `denials.py`.
+        by_admission: a webhook or a policy of the cluster refused it, because of the object.
     """
 
     def __init__(
@@ -90,16 +111,23 @@ class KubernetesError(HostSystemError):
         reason: str = "",
         *,
         may_pass: bool = False,
+        by_admission: bool = False,
     ) -> None:
         super().__init__(message)
         self.status = status
         self.reason = reason
         self.may_pass = may_pass
+        self.by_admission = by_admission
 
     @property
     def is_of_server(self) -> bool:
         """Whether it comes from the state of the server: the next request would get the same."""
-        return self.may_pass or self.status in OF_SERVER
+        return self.may_pass or (self.status in OF_SERVER and not self.by_admission)
+
+    @property
+    def is_denied_yet(self) -> bool:
+        """Whether it denies a right, or all changes, perhaps only until the server has read all."""
+        return self.may_pass and self.status == HTTPStatus.FORBIDDEN
 
 
 class LongPageError(KubernetesError):
@@ -218,8 +246,10 @@ class KubernetesApi(Connections):
                 allow_redirects=False,
             ) as answer:
                 if answer.status != HTTPStatus.OK:
-                    self._object(answer.status, await read_answer(answer))
+                    right = asked_of("WATCH", path)
+                    self._answer(right, answer.status, await read_answer(answer))
                     raise KubernetesError(f"{self.url} refuses a watch", answer.status)
+                self._denials.permitted(asked_of("WATCH", path))
                 yield self._events(answer)
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
             raise KubernetesError(f"no answer from {self.url}: {reason_of(error)}") from error
@@ -283,7 +313,7 @@ class KubernetesApi(Connections):
                     raise
                 limit = max(1, limit // 4)
                 continue
-            page = self._object(status, body)
+            page = self._answer(asked_of("GET", path), status, body)
             items = page.get("items")
             if not isinstance(items, list) or not all(map(is_object, items)):
                 raise KubernetesError(f"{self.url} is not Kubernetes: its answer is not a list")
@@ -308,7 +338,7 @@ class KubernetesApi(Connections):
         self, method: str, path: str, body: Object | None = None, kind: str = "application/json"
     ) -> Object:
         status, answer = await self._ask(method, path, body, kind)
-        return self._object(status, answer)
+        return self._answer(asked_of(method, path), status, answer)
 
     async def _ask(
         self,
@@ -348,8 +378,13 @@ class KubernetesApi(Connections):
         except (TimeoutError, aiohttp.ClientError, OSError) as error:
             raise KubernetesError(f"no answer from {self.url}: {reason_of(error)}") from error
 
-    def _object(self, status: int, body: bytes) -> Object:
-        """Return the object in an answer. Raises KubernetesError for a refusal."""
+    def _answer(self, asked: str, status: int, body: bytes) -> Object:
+        """Return the object in the answer to a request. Raises KubernetesError for a refusal."""
+        if status < HTTPStatus.BAD_REQUEST or status in AFTER_AUTHORIZATION:
+            self._denials.permitted(asked)
+        return self._object(status, body, asked)
+
+    def _object(self, status: int, body: bytes, asked: str = "") -> Object:
         content, problem = object_of(body)
         if content is not None and HTTPStatus.OK <= status < HTTPStatus.MULTIPLE_CHOICES:
             return content
@@ -357,19 +392,20 @@ class KubernetesApi(Connections):
         if content is not None:
             said, reason = str(content.get("message") or said), str(content.get("reason") or "")
         secrets = [value.rpartition(" ")[2] for value in self._connection.headers().values()]
-        may_pass = self._may_pass(status, said)
+        by_admission = ADMISSION.search(said) is not None
+        may_pass = not by_admission and self._may_pass(status, said, asked)
         said = printable(without(said, secrets))
         if len(said) > MESSAGE_LENGTH_MAX:
             said = f"{said[:MESSAGE_LENGTH_MAX]}..."
         text = f"{self.url} answered {status}: {said}"
-        raise KubernetesError(text, status, reason, may_pass=may_pass)
+        raise KubernetesError(text, status, reason, may_pass=may_pass, by_admission=by_admission)
 
-    def _may_pass(self, status: int, said: str) -> bool:
+    def _may_pass(self, status: int, said: str, asked: str) -> bool:
         if status == HTTPStatus.INTERNAL_SERVER_ERROR:
             return STORE_LOST.search(said) is not None
         if status != HTTPStatus.FORBIDDEN:
             return False
-        return NOT_READY in said or self._denials.may_pass(said)
+        return NOT_READY in said or self._denials.may_pass(said, asked)
 
 
 def is_object(one: Any) -> bool:

@@ -8,7 +8,7 @@ follows all hosts; `governor.py` passes over them with `reconcile.py`, and start
 `requests.py` sends its requests to Kubernetes. `explain.py` decides what people see of why hosts
 wait: `notes.py` writes it on each host, `events.py` decides on events and creates them;
 `admission_decision.py` says which writes pause a host, which `admission_webhook.py` serves;
-`manifests/` has the documents for a cluster, which `install.py` puts together; `in_force.py`
+`manifests/` has the documents for a cluster, which `install.py` puts together; `until_paused.py`
 proves that new hosts are paused, `uninstall.py` leaves no host paused by us, `holding.py` holds
 hosts for people, and `operator_limit.py` reads the limit that BMO has of its own. May import:
 `integrations`, `client`, `wire`.

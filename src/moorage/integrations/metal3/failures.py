@@ -171,8 +171,8 @@ def cannot_start(host: BareMetalHost) -> bool:
 def again_at(host: BareMetalHost) -> datetime | None:
     """Return when an idle host may try again that could not start; None: at once.
 
-    BMO's own back-off is between the half of this and this, up to eight hours. The time is that
-    of BMO's clock.
+    BMO's own back-off is between the half of this and this, up to eight hours, but for a
+    registration, of which only our own pauses count. The time is that of BMO's clock.
     """
     return _after_back_off(host) if cannot_start(host) else None
 
@@ -186,7 +186,9 @@ def _after_back_off(host: BareMetalHost) -> datetime | None:
     looked, before = looked_at(host), failures_of(host)
     if looked is None:
         return None
-    times = max(errors_of(host), 0 if before is None else before.count)
+    ours = 0 if before is None else before.count
+    # BMO repeats some registrations, as with a secret that is missing, each 10 seconds, and counts.
+    times = ours if error_kind_of(host) == REGISTRATION else max(errors_of(host), ours)
     minutes = timedelta(minutes=2.0 ** min(times, DOUBLINGS_MAX))
     try:
         return looked + min(minutes, WAIT_MAX)

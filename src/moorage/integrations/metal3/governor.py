@@ -7,7 +7,7 @@ could not start gets our pause again, so that it gives its units back, and waits
 
 import logging
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from itertools import chain, islice
@@ -80,6 +80,16 @@ def utc_now() -> datetime:
     return datetime.now(UTC)  # noqa: TID251 - a time for people, and to compare with BMO's
 
 
+@dataclass(frozen=True)
+class _Refused:
+    """Why the pause of a host could not be changed, and until when it is not tried again."""
+
+    until: float
+    why: str
+    told: bool
+    """Whether the log says it."""
+
+
 class Governor:
     """Governs the BareMetalHosts of one cluster."""
 
@@ -111,8 +121,8 @@ class Governor:
         """Until when hosts wait that could not start, and since when this process sees it."""
         self._leases: Mapping[str, Collection[Lease]] = {}
         """By which hosts have units, by UID, as the last pass has seen them."""
-        self._refused: dict[str, tuple[float, str]] = {}
-        """Whose pause could not be changed, by UID: until when it is not tried again, and why."""
+        self._refused: dict[str, _Refused] = {}
+        """Whose pause could not be changed, by UID."""
         self.metrics = metrics or GovernorMetrics(HOSTS, Picture())
         self._passes = Passes(self._pass, self._line, log, self.metrics.failed)
 
@@ -125,7 +135,7 @@ class Governor:
     def remarks(self) -> dict[str, str]:
         """Why hosts with our pause do not start, or have no place in line, by UID."""
         refused = {
-            uid: f"its pause cannot be changed: {why}" for uid, (_, why) in self._refused.items()
+            uid: f"its pause cannot be changed: {one.why}" for uid, one in self._refused.items()
         }
         return {**refused, **self._line.remarks, **self._held}
 
@@ -256,28 +266,37 @@ class Governor:
         """Change the pause of a host; return whether it was changed.
 
         A host that the API server does not let change must not stop the pass: its owner can fill
-        its annotations up to their limit, and validating webhooks judge the whole host.
+        its annotations up to their limit, and validating webhooks judge the whole host. Nor must
+        one of a namespace in which we have no rights; that is tried again at once, because the
+        server may only not know them yet.
         """
-        uid = uid_of(host)
-        if monotonic() < self._refused.get(uid, (0.0, ""))[0]:
+        uid, now = uid_of(host), monotonic()
+        before = self._refused.get(uid)
+        if before is not None and now < before.until:
             return False
         try:
-            return await change(host)
+            if not await change(host):
+                return False
         except KubernetesError as error:
-            if error.is_of_server:
+            yet = error.is_denied_yet
+            if error.is_of_server and not yet:
                 raise
-            if uid not in self._refused:
+            told = before is not None and before.told
+            if not yet and not told:
                 log.warning("the pause of %s cannot be changed: %s", name_of(host), error)
-            self._refused[uid] = (monotonic() + REFUSED_SECONDS, str(error))
+            until = now if yet else now + REFUSED_SECONDS
+            self._refused[uid] = _Refused(until, str(error), told=told or not yet)
             return False
+        self._refused.pop(uid, None)
+        return True
 
     def _forget_refused(self, picture: Picture) -> None:
         """Forget hosts that are gone, or that were not tried again."""
         known = monotonic() - REFUSED_SECONDS
         self._refused = {
-            uid: (until, why)
-            for uid, (until, why) in self._refused.items()
-            if uid in picture.hosts and until > known
+            uid: one
+            for uid, one in self._refused.items()
+            if uid in picture.hosts and one.until > known
         }
 
     def _wait_of(self, host: BareMetalHost) -> str | None:

@@ -50,6 +50,8 @@ class Holds:
         self._api = api
         self._paused: set[tuple[str, str]] = set()
         """Namespaces and names of Clusters that were paused when they were read last."""
+        self._unknown: str | None = None
+        """Why Clusters cannot be read yet, so that any may be paused; None: they were read."""
         self._unreadable_until = 0.0
         self._told = False
         self._held: dict[str, tuple[float, str]] = {}
@@ -58,22 +60,34 @@ class Holds:
         self._namespaces_told = False
 
     async def look(self, hosts: Iterable[BareMetalHost]) -> None:
-        """Read what holds the hosts that wait. Raises KubernetesError."""
+        """Read what holds the hosts that wait. Raises KubernetesError.
+
+        While the server denies a right that it may not know yet, only the hosts concerned wait.
+        """
         waiting = [host for host in hosts if pause_of(host) == OWN]
         names, now = {_namespace_of(host) for host in waiting}, monotonic()
         held = {name: seen for name, seen in self._held.items() if name in names}
         self._held = held
         old = [name for name, (read, _) in held.items() if now - read >= NAMESPACE_SECONDS]
-        await run_bounded(READS_MAX, [partial(self._read_namespace, name) for name in old])
+        await run_bounded(READS_MAX, [partial(self._read_if_known, name) for name in old])
         await self._look_at_clusters(waiting)
 
     async def _look_at_clusters(self, waiting: Iterable[BareMetalHost]) -> None:
-        if any(_cluster_of(host)[1] for host in waiting):
-            self._paused = {
-                (str(one["metadata"].get("namespace")), str(one["metadata"]["name"]))
-                for one in await self._clusters()
-                if _is_paused(one)
-            }
+        if not any(_cluster_of(host)[1] for host in waiting):
+            return
+        try:
+            clusters = await self._clusters()
+        except KubernetesError as error:
+            if not error.is_denied_yet:
+                raise
+            self._unknown = str(error)
+            return
+        self._unknown = None
+        self._paused = {
+            (str(one["metadata"].get("namespace")), str(one["metadata"]["name"]))
+            for one in clusters
+            if _is_paused(one)
+        }
 
     def why(self, host: BareMetalHost) -> str | None:
         """Return why a host is not started now; None: nothing holds it."""
@@ -85,6 +99,8 @@ class Holds:
         cluster = _cluster_of(host)
         if cluster in self._paused:
             return f"its cluster {cluster[1]} is paused"
+        if cluster[1] and self._unknown is not None:
+            return f"its cluster {cluster[1]} cannot be read yet: {self._unknown}"
         return None
 
     async def why_now(self, host: BareMetalHost) -> str | None:
@@ -92,6 +108,14 @@ class Holds:
         await self._read_namespace(_namespace_of(host))
         await self._look_at_clusters([host])
         return self.why(host)
+
+    async def _read_if_known(self, name: str) -> None:
+        """Read a namespace that is held; it stays so while the server may not know our right."""
+        try:
+            await self._read_namespace(name)
+        except KubernetesError as error:
+            if not error.is_denied_yet:
+                raise
 
     async def _read_namespace(self, name: str) -> None:
         try:

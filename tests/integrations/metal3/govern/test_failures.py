@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 
 from moorage.integrations.metal3 import failures
-from moorage.integrations.metal3.hosts import INSPECT
+from moorage.integrations.metal3.hosts import INSPECT, OWN, PAUSED
 from moorage.integrations.provisioning.reconcile import Outcome
 from tests.integrations.metal3.test_hosts import DELETED, IMAGE, OTHER, host
 
+OURS = {PAUSED: OWN}
 LOOKED = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
 REGISTRATION = {"errorType": "registration error", "errorMessage": "no BMC", "errorCount": 1}
 GIVEN_UP = {
@@ -62,6 +63,37 @@ def test_how_long_a_host_waits(errors: int, minutes: int) -> None:
     """It waits as the operator does, by the number of its errors, but no longer than an hour."""
     given = failed({**GIVEN_UP, "errorCount": errors}, spec=IMAGE)
     assert failures.again_at(given) == LOOKED + timedelta(minutes=minutes)
+
+
+@pytest.mark.parametrize("state", ["registering", "available", "inspecting"])
+def test_a_registration_that_is_repeated_all_the_time(state: str) -> None:
+    """The operator repeats some, as with a secret that is missing, each ten seconds, and counts all
+    of them. The host waits by how often it was paused for them: no longer than it has failed
+    already, but for the first minutes, so it goes on soon once the secret is there.
+    """
+    given, now = failed({**REGISTRATION, "errorCount": 0}, state, spec=IMAGE), LOOKED
+    waits = []
+    for _ in range(8):
+        now += timedelta(minutes=1)
+        given["status"]["errorCount"] += 6
+        given["status"]["lastUpdated"] = now.isoformat()
+        given["metadata"]["annotations"] = {
+            **OURS,
+            failures.FAILURES: failures.failed_again(given).text(),
+        }
+        again = failures.again_at(given) or failures.retry_at(given)
+        assert again is not None
+        waits.append(round((again - now).total_seconds() / 60))
+        assert again - now <= max(timedelta(minutes=4), now - LOOKED)
+        now = again
+    assert waits == [2, 4, 8, 16, 32, 60, 60, 60]
+
+
+@pytest.mark.parametrize("errors", [1, 4_000])
+def test_a_registration_that_people_let_try_again(errors: int) -> None:
+    """Without our count, as after its removal or a change of the host, it asks a minute later."""
+    given = failed({**REGISTRATION, "errorCount": errors}, "registering", annotations=OURS)
+    assert failures.again_at(given) == LOOKED + timedelta(minutes=1)
 
 
 @pytest.mark.parametrize("said", [None, "", "soon"])

@@ -20,15 +20,28 @@ from tests.support.kubernetes_client import host
 from tests.support.kubernetes_double.faults import Fault
 
 
-def refused(name: str, status: int = 500) -> Fault:
+def refused(name: str, status: int = 500, says: str = "no") -> Fault:
     """Return that no change of a host is ever accepted, as if its annotations were full."""
     # The operator changes the status, or the whole object.
-    return Fault(verb="patch", plural="baremetalhosts", name=name, times=10_000, answer=status)
+    return Fault("patch", "baremetalhosts", name, times=10_000, answer=status, says=says)
 
 
-@pytest.mark.parametrize("status", [403, 422, 500])
+@pytest.mark.parametrize(
+    ("status", "says"),
+    [
+        (403, "no"),
+        (422, "no"),
+        (500, "no"),
+        (500, "etcdserver: request is too large"),
+        (503, 'admission webhook "x" denied the request: no'),
+    ],
+)
 def test_a_pause_that_cannot_be_removed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, status: int
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    status: int,
+    says: str,
 ) -> None:
     """The API server refuses to remove the pause of an idle host: others start, the log and a
     remark say it once, and later it is tried again.
@@ -38,7 +51,7 @@ def test_a_pause_that_cannot_be_removed(
         unmanaged = host("odd", annotations=OWN)
         del unmanaged["spec"]["bmc"]
         await world.api.create(ALL, unmanaged)
-        world.double.faults.pending = [refused("odd", status)]
+        world.double.faults.pending = [refused("odd", status, says)]
         await world.api.create(ALL, host("good", image=IMAGE, annotations=OWN))
         async with world.governor() as governor:
             for _ in range(3):

@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from moorage.integrations.metal3.holds import HOLD, namespace_path
-from tests.integrations.kubernetes.test_denials import PATCH, UNREAD, USER
+from moorage.integrations.kubernetes import denials
+from moorage.integrations.metal3 import governor as governing
+from moorage.integrations.metal3.holds import CLUSTER, HOLD, namespace_path
+from tests.integrations.kubernetes.test_denials import LIST, PATCH, UNREAD, USER
 from tests.integrations.metal3.govern.test_governor import ALL, IMAGE, OWN, SOON, World, play
 from tests.support.bmo_double.hosts import PAUSED, annotations
-from tests.support.kubernetes_client import host
+from tests.support.kubernetes_client import host, hosts_in
 from tests.support.kubernetes_double.faults import Fault
 
 READ = f'namespaces "metal3" is forbidden: {USER} cannot get resource "namespaces" in API group ""'
@@ -64,3 +66,117 @@ def test_held_hosts_stay_held(tmp_path: Path, caplog: pytest.LogCaptureFixture) 
 
     with caplog.at_level(logging.WARNING):
         play(tmp_path, scene)
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Let no time pass between denials; the test adds to its one number."""
+    seconds = [1_000.0]
+    monkeypatch.setattr(denials, "monotonic", lambda: seconds[0])
+    return seconds
+
+
+@pytest.mark.parametrize("settled", [True, False], ids=["missing", "granted"])
+def test_only_hosts_of_clusters_wait_for_clusters(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, clock: list[float], settled: bool
+) -> None:
+    """While Clusters cannot be read, a host of one waits: it may be paused. Others start, in passes
+    that all succeed. Once the right is found to be missing, or is granted, all start.
+    """
+
+    async def scene(world: World) -> None:
+        labels = {CLUSTER: "edge-1"}
+        await world.api.create(ALL, host("a", image=IMAGE, annotations=OWN, labels=labels))
+        await world.api.create(ALL, host("b", image=IMAGE, annotations=OWN))
+        world.double.faults.pending = [
+            Fault("list", "clusters", times=10_000, answer=403, says=LIST)
+        ]
+        async with world.governor() as governor:
+
+            async def passes(name: str) -> None:
+                while not world.reached([name], "provisioned"):
+                    assert await governor.tick()
+                    await world.double.storage.changed(0.1)
+
+            await passes("b")
+            uid = world.host("a")["metadata"]["uid"]
+            assert "its cluster edge-1 cannot be read yet" in governor.remarks[uid]
+            assert annotations(world.host("a"))[PAUSED] == "moorage"
+            assert "are started" not in caplog.text
+            if settled:
+                clock[0] += denials.SETTLE_SECONDS
+            else:
+                world.double.faults.pending = []
+            await passes("a")
+            assert ("hosts of paused Clusters are started" in caplog.text) is settled
+
+    with caplog.at_level(logging.WARNING):
+        play(tmp_path, scene, failing=0.0)
+
+
+def test_a_namespace_without_rights(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    clock: list[float],
+) -> None:
+    """Hosts that may not be changed are left alone from the first pass on, and blamed only once the
+    right is missing; those of other namespaces start, in passes that all succeed.
+    """
+
+    async def scene(world: World) -> None:
+        other = hosts_in("moorage")
+        for name in ("odd", "odd-2"):
+            idle = host(name, annotations=OWN)
+            del idle["spec"]["bmc"]
+            idle["metadata"]["namespace"] = "moorage"
+            await world.api.create(other, idle)
+            world.double.faults.pending.append(
+                Fault("patch", "baremetalhosts", name, times=10_000, answer=403, says=PATCH)
+            )
+        async with world.governor() as governor:
+            assert await governor.tick()
+            await world.api.create(ALL, host("a", image=IMAGE, annotations=OWN))
+            while not world.reached(["a"], "provisioned"):
+                assert await governor.tick()
+                await world.double.storage.changed(0.1)
+            said = [why for why in governor.remarks.values() if "cannot be changed" in why]
+            assert len(said) == 2
+            assert "cannot be changed" not in caplog.text
+            clock[0] += denials.SETTLE_SECONDS
+            for _ in range(2):
+                assert await governor.tick()
+            assert caplog.text.count("cannot be changed") == 2
+            world.double.faults.pending = []
+            monkeypatch.setattr(governing, "monotonic", lambda: 1e12)
+            assert await governor.tick()
+            assert "cannot be changed" not in str(governor.remarks)
+
+    with caplog.at_level(logging.WARNING):
+        play(tmp_path, scene, failing=0.0)
+
+
+def test_a_held_namespace_that_cannot_be_read_for_a_moment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: list[float]
+) -> None:
+    """It stays held, and hosts of other namespaces start, in passes that all succeed."""
+    monkeypatch.setattr("moorage.integrations.metal3.holds.NAMESPACE_SECONDS", 0.0)
+
+    async def scene(world: World) -> None:
+        held = {"metadata": {"annotations": {HOLD: "it moves"}}}
+        await world.api.merge(namespace_path("moorage"), held)
+        await world.api.create(hosts_in("moorage"), host("h", image=IMAGE, annotations=OWN))
+        async with world.governor() as governor:
+            await world.until(lambda: "it moves" in str(governor.remarks), governor)
+            said = READ.replace("metal3", "moorage")
+            world.double.faults.pending = [
+                Fault("get", "namespaces", "moorage", times=10_000, answer=403, says=said)
+            ]
+            await world.api.create(ALL, host("a", image=IMAGE, annotations=OWN))
+            while not world.reached(["a"], "provisioned"):
+                assert await governor.tick()
+                await world.double.storage.changed(0.1)
+            assert world.double.faults.pending[0].times < 10_000
+            assert "it moves" in str(governor.remarks)
+
+    play(tmp_path, scene, failing=0.0)

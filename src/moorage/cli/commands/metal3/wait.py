@@ -40,12 +40,12 @@ def wait(namespace: str, timeout: float, **words: Any) -> None:
 
     async def work() -> None:
         from moorage.integrations.kubernetes.api import KubernetesApi, KubernetesError
-        from moorage.integrations.metal3.in_force import NotInForceError, until_in_force
+        from moorage.integrations.metal3.until_paused import NotPausedError, until_paused
 
         try:
             async with KubernetesApi(connect()) as api:
-                await until_in_force(api, namespace, timeout)
-        except NotInForceError as error:
+                await until_paused(api, namespace, timeout)
+        except NotPausedError as error:
             raise Failure(FAILED, f"after {timeout:g} s {error}") from None
         except KubernetesError as error:
             raise Failure(UNREACHABLE if error.status is None else FAILED, str(error)) from None

@@ -9,8 +9,8 @@ import yaml
 
 from moorage.integrations.kubernetes.api import Connection, KubernetesApi, KubernetesError
 from moorage.integrations.metal3.hosts import OWN, PAUSED
-from moorage.integrations.metal3.in_force import PROOFS, NotInForceError, until_in_force
 from moorage.integrations.metal3.install import Installation, documents
+from moorage.integrations.metal3.until_paused import PROOFS, NotPausedError, until_paused
 from tests.cli.command import moorage, refusal
 from tests.support.kubernetes_client import Kubernetes, hosts_in
 from tests.support.kubernetes_double.admission import Asked
@@ -56,7 +56,7 @@ def test_it_ends_when_hosts_are_paused() -> None:
 
     async def scene(double: KubernetesDouble, api: KubernetesApi) -> None:
         await install(double)
-        waiting = asyncio.create_task(until_in_force(api, "metal3", SECONDS))
+        waiting = asyncio.create_task(until_paused(api, "metal3", SECONDS))
         await double.received("create", "baremetalhosts", 2)
         assert not waiting.done()
         tried = double.counts["create", "baremetalhosts"]
@@ -80,7 +80,7 @@ def test_one_server_of_several_is_not_enough() -> None:
             Fault("create", "baremetalhosts", answer=500),
             Fault("create", "baremetalhosts", answer=DROP),
         ]
-        await until_in_force(api, "metal3", SECONDS)
+        await until_paused(api, "metal3", SECONDS)
         assert double.counts["create", "baremetalhosts"] == PROOFS - 1 + 3 + PROOFS
 
     play(scene)
@@ -90,14 +90,14 @@ def test_it_says_why_not() -> None:
     """Without the policy; with one that does nothing; and what the server says at the end."""
 
     async def scene(double: KubernetesDouble, api: KubernetesApi) -> None:
-        with pytest.raises(NotInForceError, match="neither the policy nor the webhook"):
-            await until_in_force(api, "metal3", 0.0)
+        with pytest.raises(NotPausedError, match="neither the policy nor the webhook"):
+            await until_paused(api, "metal3", 0.0)
         await install(double)
-        with pytest.raises(NotInForceError, match="although the cluster has v1/mutatingadmission"):
-            await until_in_force(api, "metal3", 0.0)
+        with pytest.raises(NotPausedError, match="although the cluster has v1/mutatingadmission"):
+            await until_paused(api, "metal3", 0.0)
         double.faults.pending = [Fault("create", "baremetalhosts", answer=503)]
         with pytest.raises(KubernetesError, match="503"):
-            await until_in_force(api, "metal3", 0.0)
+            await until_paused(api, "metal3", 0.0)
 
     play(scene)
 
@@ -109,7 +109,7 @@ def test_a_refused_host_ends_it(status: int) -> None:
     async def scene(double: KubernetesDouble, api: KubernetesApi) -> None:
         double.faults.pending = [Fault("create", "baremetalhosts", answer=status)]
         with pytest.raises(KubernetesError, match=str(status)):
-            await until_in_force(api, "metal3", SECONDS)
+            await until_paused(api, "metal3", SECONDS)
         assert double.counts["create", "baremetalhosts"] == 1
 
     play(scene)

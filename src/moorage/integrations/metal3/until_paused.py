@@ -34,15 +34,15 @@ TRIAL: dict[str, Any] = {
 """A host that metal3 would inspect; it is never stored."""
 
 
-class NotInForceError(Exception):
+class NotPausedError(Exception):
     """New hosts do not get our pause in time; the message says why, as far as it is known."""
 
 
-async def until_in_force(api: KubernetesApi, namespace: str, seconds: float) -> None:
+async def until_paused(api: KubernetesApi, namespace: str, seconds: float) -> None:
     """Return when new hosts of a namespace get our pause.
 
     Raises:
-        NotInForceError: they did not within this time.
+        NotPausedError: they did not within this time.
         KubernetesError: the server refuses the dry run, or has not answered at the end.
     """
     until, proofs = monotonic() + seconds, 0
@@ -56,7 +56,7 @@ async def until_in_force(api: KubernetesApi, namespace: str, seconds: float) -> 
                 raise
             proofs, trouble = 0, error
         if not proofs and monotonic() >= until:
-            raise trouble or NotInForceError(await _why(api))
+            raise trouble or NotPausedError(await _why(api))
         if proofs < PROOFS:
             await asyncio.sleep(AGAIN_SECONDS)
 
