@@ -1,15 +1,18 @@
 """`moorage db backup --folder`: which files it deletes, and which it never touches."""
 
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from moorage.cli.support.backup_folder import NAME, backup_name, thinned
+from moorage.store.api import Unusable
 from moorage.store.unfinished import Unfinished
 from tests.cli.command import answer, moorage, refusal
 from tests.e2e.support.server import serve
+from tests.store.killed_backup import left_by_a_killed_process
 
 
 @pytest.fixture
@@ -51,7 +54,7 @@ def test_the_newest_are_kept(tmp_path: Path) -> None:
     made(tmp_path, *(day(number) for number in (1, 2, 3, 9, 10)), *others)
     made(tmp_path, f"{day(3)}.partial")
     for number in (4, 11):
-        Unfinished(str(tmp_path / day(number)))
+        left_by_a_killed_process(tmp_path / day(number))
     found = thinned(str(tmp_path), 2, day(10), day(10))
     assert sorted(Path(path).name for path in found.deleted) == [
         *(day(number) for number in (1, 2, 3)),
@@ -153,3 +156,15 @@ def test_a_failed_backup_deletes_nothing(folder: Path, tmp_path: Path) -> None:
 def test_wrong_words(folder: Path, words: list[str], why: str) -> None:
     """Each is refused before anything is copied."""
     assert why in refusal(2, "db", "backup", *words, directory=folder)
+
+
+def test_what_is_being_written_stays(tmp_path: Path) -> None:
+    """A backup that takes long is not left over, although a later one is complete already."""
+    made(tmp_path, day(3))
+    with closing(Unfinished(str(tmp_path / day(2)))) as slow:
+        Path(slow.path).write_bytes(b"written")
+        assert thinned(str(tmp_path), 1, day(3), day(3)) == ([], [])
+        with pytest.raises(Unusable, match="is being written by another backup"):
+            Unfinished(str(tmp_path / day(2)))
+        slow.publish()
+    assert names_in(tmp_path) == [day(2), day(3)]

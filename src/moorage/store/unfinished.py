@@ -1,9 +1,11 @@
 """The copy of a database until it is complete: a file in a folder that only this user can open.
 
 Others may be able to write to the folder of the target. There they could prepare a file that we
-would fill for them, but they cannot open ours.
+would fill for them, but they cannot open ours. Its folder is locked as long as it is being written,
+so that another backup does not take it for one that was left over.
 """
 
+import fcntl
 import os
 from contextlib import suppress
 
@@ -28,7 +30,9 @@ class Unfinished:
             with suppress(FileNotFoundError):
                 remove(self._folder)  # left by a process that was killed
             os.mkdir(self._folder, 0o700)
-            self._there = _opened(self._folder)
+            self._there = _locked(self._folder)
+        except BlockingIOError:
+            raise Unusable(f"{target} is being written by another backup") from None
         except OSError as error:
             raise Unusable(f"cannot create {self._folder}: {error.strerror}") from error
         try:
@@ -70,8 +74,11 @@ class Unfinished:
 
 
 def remove(path: str) -> None:
-    """Remove what a killed process has left. Raises OSError: it does not exist, or is not ours."""
-    there = _opened(path)
+    """Remove what a killed process has left.
+
+    Raises BlockingIOError: it is being written. OSError: it does not exist, or is not ours.
+    """
+    there = _locked(path)
     try:
         _emptied(there)
     finally:
@@ -79,8 +86,14 @@ def remove(path: str) -> None:
     os.rmdir(path)
 
 
-def _opened(folder: str) -> int:
-    return os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+def _locked(folder: str) -> int:
+    there = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        fcntl.flock(there, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(there)
+        raise
+    return there
 
 
 def _emptied(there: int) -> None:

@@ -14,7 +14,6 @@ import pytest
 from moorage.store.api import Engine, Locked, Unusable
 from moorage.store.open import open_engine, restore
 from moorage.store.sqlite.copy import copy
-from moorage.store.unfinished import Unfinished
 from tests.store.build import (
     differences_load,
     digest,
@@ -24,6 +23,7 @@ from tests.store.build import (
     stream,
     together,
 )
+from tests.store.killed_backup import left_by_a_killed_process
 
 
 def filled(path: Path, batches: int, seed: int = 20) -> str:
@@ -198,8 +198,8 @@ def test_a_backup_called_as_an_unfinished_one(tmp_path: Path) -> None:
     with pytest.raises(Unusable, match="this name is reserved for unfinished backups"):
         copy(str(source), f"{target}.partial")
     assert list(tmp_path.glob("copy.db*")) == []
-    left = Unfinished(str(target))
-    Path(f"{left.path}-journal").touch()
+    left_by_a_killed_process(target)
+    (tmp_path / "copy.db.partial" / "moorage.sqlite-journal").touch()
     copy(str(source), str(target))
     assert list(tmp_path.glob("copy.db*")) == [target]
 

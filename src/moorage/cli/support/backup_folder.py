@@ -27,7 +27,7 @@ def backup_name(at: datetime) -> str:
 
 
 def thinned(folder: str, keep: int, newest: str, now: str) -> Thinned:
-    """Delete all but the newest backups, and older unfinished ones.
+    """Delete all but the newest backups, and older ones that were left unfinished.
 
     What is later than now is neither counted nor deleted: the clock was wrong then, or is wrong
     now, so its name does not say which backups are old.
@@ -58,6 +58,8 @@ def thinned(folder: str, keep: int, newest: str, now: str) -> Thinned:
             else:
                 os.unlink(path)
             found.deleted.append(path)
+        except BlockingIOError:
+            continue  # another process is writing it
         except OSError as error:
             found.problems.append(f"cannot delete {path}: {error.strerror}")
     found.problems.extend(
