@@ -7,8 +7,8 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from types import TracebackType
-from typing import Self
+
+from tests.support.closing import Closing
 
 SECONDS = 30.0
 
@@ -36,7 +36,7 @@ def passing(command: Sequence[str], sockets: Mapping[str, socket.socket]) -> lis
     return [sys.executable, "-c", PASS, str(len(numbers)), names, *numbers, *command]
 
 
-class NotifySocket:
+class NotifySocket(Closing):
     """The socket that NOTIFY_SOCKET names; `received` has the notifications until now.
 
     Use it as a context manager.
@@ -100,15 +100,8 @@ class NotifySocket:
     def _has_more_than(self, count: int, name: str) -> bool:
         return len(self.all_of(name)) > count
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """Read what has come until now, and close the socket."""
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as last:
             last.sendto(b"", self._socket.getsockname())
         self._reader.join()
