@@ -94,7 +94,7 @@ def test_no_host_stops_the_passes(tmp_path: Path) -> None:
                 assert await governor.tick()
             await governor.close()
         stored = double.storage.get(("metal3.io", "baremetalhosts", "metal3", "plain"))
-        assert stored is not None and PAUSED not in stored["metadata"]["annotations"]
+        assert stored is not None and PAUSED not in stored["metadata"].get("annotations", {})
 
     database = tmp_path / "moorage.sqlite"
     with serve(database) as server:
