@@ -98,7 +98,9 @@ class Pipes:
         with suppress(OSError):
             while True:
                 due, data = await late.get()
-                await asyncio.sleep(max(0.0, due - self._now()))
+                arrives = asyncio.Event()
+                asyncio.get_running_loop().call_at(due, arrives.set)
+                await arrives.wait()
                 await self.flows.wait()
                 if not data:
                     return
