@@ -10,11 +10,11 @@ HOMES = {
     "consumer": "group",
     "db": "group",
     "explain": "explain",
-    "export": "exports.group",
+    "export": "moving.exports",
     "fleet": "fleet",
     "gate": "ironic.gate.group",
     "group": "group",
-    "import": "imports.group",
+    "import": "moving.imports",
     "ironic": "group",
     "lease": "group",
     "metal3": "group",
@@ -73,6 +73,7 @@ SECTIONS = {
     "The ledger": ("provider", "consumer", "fleet", "explain"),
     "Machines": ("agent", "group", "report"),
     "Ironic and metal3": ("gate", "ironic", "metal3"),
+    "Moving": ("import", "export"),
     "The server": ("serve", "db", "token", "whoami", "audit", "watch", "config"),
 }
 """The sections of the help; a command that is in none is among the others."""

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 
 from moorage.client.calling import Room
 from moorage.client.transport import Transport
-from moorage.wire.boskos import BoskosOutcome, BoskosResource, BoskosResourcesWanted
 from moorage.wire.operations import pools
 from moorage.wire.slots import DrainWanted, Slot, SlotLabelsWanted, SlotsWanted
 
@@ -45,13 +44,3 @@ class Slots(Room):
     def remove(self, name: str) -> None:
         """Remove a free slot."""
         self._call(pools.REMOVE_SLOT, self._pool, name)
-
-    def boskos(self) -> Iterator[BoskosResource]:
-        """Yield all slots as resources of Boskos, by name."""
-        for page in self._pages(pools.LIST_BOSKOS_RESOURCES, self._pool):
-            yield from page.resources
-
-    def import_boskos(self, resources: list[BoskosResource]) -> list[BoskosOutcome]:
-        """Take over all resources of this type; return the result for each slot, by name."""
-        wanted = BoskosResourcesWanted(resources=resources)
-        return self._call(pools.IMPORT_BOSKOS_RESOURCES, self._pool, body=wanted).outcomes

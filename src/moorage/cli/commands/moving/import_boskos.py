@@ -1,4 +1,4 @@
-"""`moorage import`: takes over what another service keeps."""
+"""`moorage import boskos`: takes over Boskos' resources with their states and owners."""
 
 from collections import Counter
 from pathlib import Path
@@ -11,7 +11,7 @@ from moorage.cli.support.kubernetes import cluster_options, connection_of
 from moorage.cli.support.options import example, json_option
 from moorage.cli.support.output import FAILED, UNREACHABLE, USAGE, Failure, say, show_json
 from moorage.cli.support.provisioning import FILE, carried_out
-from moorage.client.admission import Admission
+from moorage.client.boskos import Boskos
 from moorage.client.transport import RefusedError
 from moorage.wire.boskos import BoskosOutcome
 
@@ -23,12 +23,7 @@ NAMED = ("refused", "kept", "removed")
 """Outcomes of which each is printed, not only their number."""
 
 
-@click.group("import")
-def group() -> None:
-    """Take over what another service keeps."""
-
-
-@group.command(
+@click.command(
     epilog=example(
         "moorage import boskos --kubeconfig ~/.kube/config --namespace test-pods",
         "moorage import boskos --file resources.yaml",
@@ -103,10 +98,10 @@ def _in_cluster(kubeconfig: str | None, context: str | None, namespace: str | No
 def _imported(found: "Found") -> dict[str, list[BoskosOutcome]]:
     """Import the resources of each type; return the outcomes by type."""
     outcomes = {}
-    with at_server(Admission) as admission:
+    with at_server(Boskos) as server:
         for kind, resources in sorted(found.resources.items()):
             try:
-                outcomes[kind] = admission.slots(kind).import_boskos(resources)
+                outcomes[kind] = server.take_over(kind, resources)
             except RefusedError as error:
                 if error.code not in ("pool_not_found", "invalid"):
                     raise

@@ -1,4 +1,4 @@
-"""`moorage export`: writes what another service can take over."""
+"""`moorage export boskos`: prints slots as Boskos' custom resources."""
 
 import click
 
@@ -6,17 +6,12 @@ from moorage.cli.support.command import administering, at_server
 from moorage.cli.support.options import example
 from moorage.cli.support.output import show_json
 from moorage.client.admission import Admission
+from moorage.client.boskos import Boskos
 
 
-@click.group("export")
-def group() -> None:
-    """Write what another service can take over."""
-
-
-@group.command(
+@click.command(
     epilog=example(
-        "moorage export boskos --namespace test-pods > resources.json",
-        "moorage export boskos --namespace test-pods | kubectl apply -f -",
+        "moorage export boskos --namespace test-pods",
     )
 )
 @administering
@@ -29,11 +24,11 @@ def boskos(namespace: str | None) -> None:
     """
     from moorage.integrations.boskos.objects import object_of
 
-    with at_server(Admission) as admission:
+    with at_server(Admission) as admission, at_server(Boskos) as server:
         items = [
             object_of(pool.name, namespace, one)
             for pool in admission.pools()
             if pool.limit is None and not pool.native_slots
-            for one in admission.slots(pool.name).boskos()
+            for one in server.resources(pool.name)
         ]
     show_json({"apiVersion": "v1", "kind": "List", "items": items})
