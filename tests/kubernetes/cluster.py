@@ -62,7 +62,7 @@ def tool(name: str) -> Path:
 @cache
 def minor() -> int:
     """Return 36 for Kubernetes 1.36, as the API server itself says. Raises NoKubernetes."""
-    words = [tool("kube-apiserver"), "--version"]
+    words: list[str | Path] = [tool("kube-apiserver"), "--version"]
     said = subprocess.run(words, capture_output=True, text=True, check=True, timeout=60.0).stdout
     found = re.fullmatch(r"Kubernetes v1\.(\d+)\.\d+\n", said)
     assert found, said
