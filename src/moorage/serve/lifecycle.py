@@ -36,7 +36,7 @@ from moorage.serve.front_door import pages_line
 from moorage.serve.garbage import freezing, without_collector
 from moorage.serve.http.connection_limits import HEALTH_CONNECTIONS_MAX, Bounds
 from moorage.serve.http.hosts import Hosts
-from moorage.serve.http.listening import Acceptor, ConnectionCounter, health_connections
+from moorage.serve.http.listening import Acceptor, ConnectionCounter, HealthPlaces
 from moorage.serve.http.memory_budget import MemoryBudgets
 from moorage.serve.http.protocol import GuardedProtocol, protocol_for
 from moorage.serve.http.proxies import Proxies
@@ -94,7 +94,7 @@ class Server(uvicorn.Server):
         self,
         config: uvicorn.Config,
         places: ConnectionCounter,
-        health_places: ConnectionCounter,
+        health_places: HealthPlaces,
         tls: ssl.SSLContext | None,
         handshake_seconds: float,
         on_ready: Callable[[], None],
@@ -237,7 +237,7 @@ async def _serve(
 
     for danger in dangers(settings, *(door.address for door in doors)):
         log.warning("%s", danger)
-    servers = _servers(settings, [composition.application, composition.second], doors, tls, ready)
+    servers = _servers(settings, composition.applications, doors, tls, ready)
     stop.servers = servers
     stop.tell = service.end_waits
     composition.metrics.connections = connections
@@ -281,7 +281,7 @@ def _announce(settings: Settings, service: Service, files: Files, doors: list[Do
 
 def _servers(
     settings: Settings,
-    applications: list[Application | None],
+    applications: list[Application],
     doors: list[Door],
     tls: ssl.SSLContext | None,
     ready: Callable[[], None],
@@ -295,12 +295,12 @@ def _servers(
         Server(
             _uvicorn_config(settings, application, door, proxies, held),
             ConnectionCounter(most, settings.connections_per_address_max, proxies),
-            health_connections(proxies),
+            HealthPlaces(HEALTH_CONNECTIONS_MAX if application.has_health else 0),
             tls,
             settings.header_seconds_max,
             all_ready.one,
         )
-        for application, door in zip(applications, doors, strict=False)
+        for application, door in zip(applications, doors, strict=True)
     ]
 
 
@@ -319,7 +319,7 @@ class _AllReady:
 
 def _uvicorn_config(
     settings: Settings,
-    application: Application | None,
+    application: Application,
     door: Door,
     proxies: Proxies,
     held: MemoryBudgets,
@@ -333,9 +333,7 @@ def _uvicorn_config(
     hosts = Hosts(door.address.host, door.hosts or settings.allowed_hosts)
     config = uvicorn.Config(
         application,  # type: ignore[arg-type] # the same protocol with other type names
-        http=protocol_for(
-            bounds, hosts, proxies, held, None if application is None else application.prompt
-        ),
+        http=protocol_for(bounds, hosts, proxies, held, application.prompt, application.is_health),
         ws="none",
         lifespan="off",
         loop="none",
