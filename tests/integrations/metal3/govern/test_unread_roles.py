@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from moorage.integrations.kubernetes import denials
-from moorage.integrations.metal3 import governor as governing
+from moorage.integrations.metal3 import changes
 from moorage.integrations.metal3.holds import CLUSTER, HOLD, namespace_path
 from tests.integrations.kubernetes.test_denials import LIST, PATCH, UNREAD, USER
 from tests.integrations.metal3.govern.test_governor import ALL, IMAGE, OWN, SOON, World, play
@@ -148,7 +148,7 @@ def test_a_namespace_without_rights(
                 assert await governor.tick()
             assert caplog.text.count("cannot be changed") == 2
             world.double.faults.pending = []
-            monkeypatch.setattr(governing, "monotonic", lambda: 1e12)
+            monkeypatch.setattr(changes, "monotonic", lambda: 1e12)
             assert await governor.tick()
             assert "cannot be changed" not in str(governor.remarks)
 
