@@ -1,8 +1,9 @@
 """`moorage db backup --folder`: which files it deletes, and which it never touches."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -71,6 +72,20 @@ def test_one_that_is_made_meanwhile(tmp_path: Path) -> None:
     found = thinned(str(tmp_path), 1, day(2), day(3))
     assert (found.deleted, found.problems) == ([str(tmp_path / day(1))], [])
     assert names_in(tmp_path) == [day(2), day(3)]
+
+
+def test_two_that_delete_at_once(tmp_path: Path) -> None:
+    """A backup by a timer and one by hand: neither fails because the other was faster."""
+    days = [datetime(2026, 1, 1, tzinfo=UTC) + timedelta(days=number) for number in range(300)]
+    names = [backup_name(day) for day in days]
+    for _ in range(5):
+        made(tmp_path, *names)
+        for name in names[:-1:10]:
+            (tmp_path / f"{name}.partial").mkdir()
+        with ThreadPoolExecutor(4) as pool:
+            work = [pool.submit(thinned, str(tmp_path), 1, names[-1], names[-1]) for _ in range(4)]
+        assert [one.result().problems for one in work] == [[]] * 4
+        assert names_in(tmp_path) == names[-1:]
 
 
 def test_one_that_cannot_be_deleted(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 import os
 import re
 import stat
+from contextlib import suppress
 from datetime import datetime
 from typing import NamedTuple
 
@@ -58,8 +59,8 @@ def thinned(folder: str, keep: int, newest: str, now: str) -> Thinned:
             else:
                 os.unlink(path)
             found.deleted.append(path)
-        except BlockingIOError:
-            continue  # another process is writing it
+        except (BlockingIOError, FileNotFoundError):
+            continue  # another process is writing it, or has deleted it
         except OSError as error:
             found.problems.append(f"cannot delete {path}: {error.strerror}")
     found.problems.extend(
@@ -71,4 +72,7 @@ def thinned(folder: str, keep: int, newest: str, now: str) -> Thinned:
 
 
 def _is_file(folder: str, name: str) -> bool:
-    return stat.S_ISREG(os.lstat(os.path.join(folder, name)).st_mode)
+    """Return whether this is a file. Another process may have deleted it meanwhile."""
+    with suppress(FileNotFoundError):
+        return stat.S_ISREG(os.lstat(os.path.join(folder, name)).st_mode)
+    return False
