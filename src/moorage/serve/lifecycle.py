@@ -11,7 +11,6 @@ import logging
 import os
 import resource
 import socket
-import ssl
 import sys
 from collections.abc import Callable, Iterator
 from typing import cast
@@ -29,6 +28,7 @@ from moorage.serve import logs
 from moorage.serve.admin_token import admin_token_create
 from moorage.serve.app import Application
 from moorage.serve.boskos import BoskosListener
+from moorage.serve.certificate import Certificate
 from moorage.serve.compose import check_extra, compose
 from moorage.serve.doors import Door, DoorError, doors_of
 from moorage.serve.files import Announcement, Files
@@ -40,7 +40,7 @@ from moorage.serve.http.listening import Acceptor, ConnectionCounter, HealthPlac
 from moorage.serve.http.memory_budget import MemoryBudgets
 from moorage.serve.http.protocol import GuardedProtocol, protocol_for
 from moorage.serve.http.proxies import Proxies
-from moorage.serve.signals import Signals, certificate_of
+from moorage.serve.signals import Signals
 from moorage.serve.supervision import Supervision
 from moorage.service.app import Service
 from moorage.service.chores import Retention
@@ -95,13 +95,12 @@ class Server(uvicorn.Server):
         config: uvicorn.Config,
         places: ConnectionCounter,
         health_places: HealthPlaces,
-        tls: ssl.SSLContext | None,
+        certificate: Certificate,
         handshake_seconds: float,
         on_ready: Callable[[], None],
     ) -> None:
         super().__init__(config)
-        self.tls = tls
-        """The TLS context of new connections; may be replaced at any time."""
+        self._certificate = certificate
         self._places = places
         self._health_places = health_places
         self._handshake_seconds = handshake_seconds
@@ -136,7 +135,7 @@ class Server(uvicorn.Server):
                 self._places,
                 self._health_places,
                 make,
-                lambda: self.tls,
+                lambda: self._certificate.context,
                 self._handshake_seconds,
             )
             for listener in sockets or ()
@@ -148,57 +147,61 @@ class Server(uvicorn.Server):
 async def _run(loaded: Loaded) -> int:
     settings = loaded.settings
     check_extra(settings)
-    tls = None if settings.tls_cert is None else certificate_of(settings)
+    certificate = Certificate(settings)
     notifier = Notifier(os.environ, lambda text: log.warning("%s", text))
-    stop = Signals(settings, notifier)
+    stop = Signals(settings, certificate, notifier)
     with contextlib.ExitStack() as stack:
-        try:
-            settings, doors = doors_of(loaded)
-        except DoorError as error:
-            raise StartError(str(error)) from None
-        for door in doors:
-            stack.enter_context(door.listener)
-        try:
-            files = Files(settings.database)
-            with (
-                without_collector(),
-                stop.ending_at_once(),
-                patient(notifier, "opening the database"),
-            ):
-                engine = open_engine(database_address(settings), epoch_file=settings.epoch_file)
-                notifier.status("reading the catalog")
-                service = await Service.start(
-                    engine,
-                    SystemClock(),
-                    on_fatal=_die,
-                    queue_max=settings.queue_max,
-                    candidates_max=settings.candidates_max,
-                    token_cache_max=settings.token_cache_max,
-                    ttl_range=_ttl_range(settings),
-                    backup_directory=settings.backup_directory,
-                    retention=Retention(
-                        changes_max=settings.changes_max,
-                        audit_days=settings.audit_days,
-                        ended_leases_hours=settings.ended_leases_hours,
-                        ended_leases_max=settings.ended_leases_max,
-                        changes_bytes_max=settings.changes_bytes_max,
-                        ended_leases_bytes_max=settings.ended_leases_bytes_max,
-                    ),
-                    saved=None if files.catalog is None else SavedCatalog(engine, files.catalog),
-                )
-        except (Error, StoreError) as error:
-            raise StartError(str(error)) from None
+        # Everything here may wait for long: for names of hosts, other processes, or migrations.
+        with without_collector(), stop.ending_at_once():
+            try:
+                settings, doors = doors_of(loaded)
+            except DoorError as error:
+                raise StartError(str(error)) from None
+            for door in doors:
+                stack.enter_context(door.listener)
+            files, service = await _opened(settings, notifier)
         _favour_loop()
         try:
             with freezing():
                 if not stop.asked:
-                    await _serve(settings, service, files, doors, stop, tls)
+                    await _serve(settings, service, files, doors, stop, certificate)
         finally:
             notifier.stopping()
             with patient(notifier, "stopping: closing the database"):
                 files.withdraw()
                 await service.stop()
     return 0
+
+
+async def _opened(settings: Settings, notifier: Notifier) -> tuple[Files, Service]:
+    """Open the database. Raises StartError."""
+    try:
+        files = Files(settings.database)
+        with patient(notifier, "opening the database"):
+            engine = open_engine(database_address(settings), epoch_file=settings.epoch_file)
+            notifier.status("reading the catalog")
+            service = await Service.start(
+                engine,
+                SystemClock(),
+                on_fatal=_die,
+                queue_max=settings.queue_max,
+                candidates_max=settings.candidates_max,
+                token_cache_max=settings.token_cache_max,
+                ttl_range=_ttl_range(settings),
+                backup_directory=settings.backup_directory,
+                retention=Retention(
+                    changes_max=settings.changes_max,
+                    audit_days=settings.audit_days,
+                    ended_leases_hours=settings.ended_leases_hours,
+                    ended_leases_max=settings.ended_leases_max,
+                    changes_bytes_max=settings.changes_bytes_max,
+                    ended_leases_bytes_max=settings.ended_leases_bytes_max,
+                ),
+                saved=None if files.catalog is None else SavedCatalog(engine, files.catalog),
+            )
+    except (Error, StoreError) as error:
+        raise StartError(str(error)) from None
+    return files, service
 
 
 def _favour_loop() -> None:
@@ -212,14 +215,14 @@ async def _serve(
     files: Files,
     doors: list[Door],
     stop: Signals,
-    tls: ssl.SSLContext | None,
+    certificate: Certificate,
 ) -> None:
     if settings.auth != "noauth2":
         await admin_token_create(service, files)
     boskos = BoskosListener(settings, service) if len(doors) > 1 else None
     if boskos is not None:
-        await boskos.start()
         stop.passwords = boskos.reload
+        await boskos.start()
     composition = compose(settings, service, lambda: stop.asked, boskos)
 
     def connections() -> int:
@@ -237,16 +240,20 @@ async def _serve(
 
     for danger in dangers(settings, *(door.address for door in doors)):
         log.warning("%s", danger)
-    servers = _servers(settings, composition.applications, doors, tls, ready)
+    servers = _servers(settings, composition.applications, doors, certificate, ready)
     stop.servers = servers
     stop.tell = service.end_waits
     composition.metrics.connections = connections
     for server in servers:
         server.should_exit = stop.asked
     try:
-        async with supervision.notifying(), asyncio.TaskGroup() as tasks:
-            for server, door in zip(servers, doors, strict=True):
-                tasks.create_task(server.serve(sockets=[door.listener]))
+        following = asyncio.create_task(certificate.follow())
+        try:
+            async with supervision.notifying(), asyncio.TaskGroup() as tasks:
+                for server, door in zip(servers, doors, strict=True):
+                    tasks.create_task(server.serve(sockets=[door.listener]))
+        finally:
+            following.cancel()
     finally:
         if boskos is not None:
             await boskos.stop()
@@ -283,7 +290,7 @@ def _servers(
     settings: Settings,
     applications: list[Application],
     doors: list[Door],
-    tls: ssl.SSLContext | None,
+    certificate: Certificate,
     ready: Callable[[], None],
 ) -> list[Server]:
     """Create a server for each door. `ready` is called once all of them listen."""
@@ -296,7 +303,7 @@ def _servers(
             _uvicorn_config(settings, application, door, proxies, held),
             ConnectionCounter(most, settings.connections_per_address_max, proxies),
             HealthPlaces(HEALTH_CONNECTIONS_MAX if application.has_health else 0),
-            tls,
+            certificate,
             settings.header_seconds_max,
             all_ready.one,
         )
