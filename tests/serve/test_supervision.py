@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -22,7 +22,7 @@ from tests.serve.test_signals import (
     certificate_of,
     install,
 )
-from tests.serve.wire import request, talk
+from tests.serve.wire import connect, request, talk
 from tests.systemd.systemd_double import NotifySocket
 
 HERE = Path(__file__).parent
@@ -112,6 +112,34 @@ def test_the_life_of_a_server(tmp_path: Path, systemd: NotifySocket) -> None:
     assert told.index({"READY": "1"}) < told.index({"STOPPING": "1"}) < len(told) - 1
     assert systemd.all_of("STOPPING") == systemd.all_of("READY") == ["1"]
     assert systemd.all_of("WATCHDOG") == []  # nobody expects it
+
+
+def test_answers_during_a_stop_end_their_connections(tmp_path: Path) -> None:
+    """So no client sends its next request on a connection that is about to be closed."""
+    for attempt in range(5):
+        if (answer := answered_while_stopping(tmp_path / str(attempt))) is not None:
+            assert b"\r\nconnection: close" in answer.lower()
+            return
+    pytest.fail("this machine is too busy: the server had always ended before")
+
+
+def answered_while_stopping(folder: Path) -> bytes | None:
+    """Return the answer to a request on a kept connection after the signal; None: too late."""
+    folder.mkdir()
+    wanted = request(b"GET", b"/healthz", close=False)
+    with (
+        NotifySocket() as systemd,
+        serve(folder / "m.sqlite", "--auth", "noauth2", **systemd.variables()) as server,
+        connect(server.url) as kept,
+    ):
+        kept.sendall(wanted)
+        assert kept.recv(4_096).startswith(b"HTTP/1.1 200")
+        os.kill(server.pid, signal.SIGTERM)
+        systemd.wait_for("STOPPING")
+        with suppress(ConnectionError):
+            kept.sendall(wanted)
+            return kept.recv(4_096) or None
+    return None
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -111,6 +111,16 @@ class Server(uvicorn.Server):
         """Keep the signal handlers that `_run` has installed before."""
         yield
 
+    def drain(self) -> None:
+        """Begin to stop: from now on, each answer ends its connection, and says so.
+
+        Otherwise clients would send their next request when the connection is about to be closed.
+        """
+        self.should_exit = True
+        cast(type[GuardedProtocol], self.config.http_protocol_class).drains = True
+        for connection in list(self.server_state.connections):
+            cast(GuardedProtocol, connection).end_with_answer()
+
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Accept no more, answer requests on connections accepted just before, finish the rest."""
         acceptors = [cast(Acceptor, one) for one in self.servers]
@@ -244,8 +254,9 @@ async def _serve(
     stop.servers = servers
     stop.tell = service.end_waits
     composition.metrics.connections = connections
-    for server in servers:
-        server.should_exit = stop.asked
+    if stop.asked:
+        for server in servers:
+            server.drain()
     try:
         following = asyncio.create_task(certificate.follow())
         try:

@@ -30,7 +30,9 @@ log = logging.getLogger("moorage.serve")
 class Stoppable(Protocol):
     """The part of a server that signals use."""
 
-    should_exit: bool
+    def drain(self) -> None:
+        """Begin to stop."""
+        ...
 
 
 class Signals:
@@ -59,9 +61,9 @@ class Signals:
         """Stop all servers."""
         self.asked = True
         self.notifier.stopping()
-        self.tell()
         for server in self.servers:
-            server.should_exit = True
+            server.drain()
+        self.tell()
 
     @contextmanager
     def ending_at_once(self) -> Iterator[None]:

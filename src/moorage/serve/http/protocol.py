@@ -232,12 +232,13 @@ class GuardedProtocol(PromptProtocol):
         if self._deadline is not None:
             self._deadline_clear()
         before: Cycle | None = self.cycle
+        stays = version != "1.0" and not (self.drains or self.full)
         cycle = self.cycle = Cycle(
             self,
             self._scope(version),
             # HTTP/1.0 has no interim answers: its client would take one for the answer.
             expects=self.expect_100_continue and version != "1.0",
-            keep_alive=version != "1.0" and self.parser.should_keep_alive() and self.full is None,
+            keep_alive=stays and self.parser.should_keep_alive(),
         )
         self._in_head, self._head = False, b""
         self._in_body = self._progress = True
