@@ -153,9 +153,11 @@ class HealthPlaces:
         if counts[source] + 1 < count:
             oldest = next(place for place in self._held if place.host == busiest)
         else:
-            oldest = next(iter(self._held), None)
-            if oldest is None or now - oldest.since < HEALTH_SECONDS_MIN:
+            old = (place for place in self._held if now - place.since >= HEALTH_SECONDS_MIN)
+            first = next(old, None)
+            if first is None:
                 raise NoPlaceError(f"More than {self._most} connections beyond the limits.")
+            oldest = first
         self.left(oldest)
         oldest.drop()
 
