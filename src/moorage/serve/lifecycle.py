@@ -350,7 +350,7 @@ def _uvicorn_config(
     )
     hosts = Hosts(door.address.host, door.hosts or settings.allowed_hosts)
     config = uvicorn.Config(
-        application,  # type: ignore[arg-type] # the same protocol with other type names
+        application,
         http=protocol_for(bounds, hosts, proxies, held, application.prompt, application.is_health),
         ws="none",
         lifespan="off",
