@@ -10,6 +10,7 @@ import pytest
 
 from moorage.cli.support.backup_folder import NAME, backup_name, thinned
 from moorage.store.api import Unusable
+from moorage.store.sqlite.copy import copy
 from moorage.store.unfinished import Unfinished
 from tests.cli.command import answer, moorage, refusal
 from tests.e2e.support.server import serve
@@ -125,6 +126,27 @@ def test_the_command(folder: Path, tmp_path: Path) -> None:
     assert found["deleted"] == [str(place / day(1))]
     assert Path(found["path"]).parent == place
     assert len(names_in(place)) == 2
+
+
+def test_backups_of_another_database_stay(folder: Path, tmp_path: Path) -> None:
+    """They do not count either. This also keeps the backups of a database that was lost, after the
+    server has begun with an empty one.
+    """
+    place = tmp_path / "backups"
+    place.mkdir()
+    with serve(tmp_path / "other.sqlite"):
+        pass
+    other = str(tmp_path / "other.sqlite")
+    for number in (1, 2):
+        copy(other, str(place / day(number)))
+    copy(str(folder / "moorage.sqlite"), str(place / day(3)))
+    words = ("db", "backup", "--folder", str(place), "--keep", "1")
+    done = moorage(*words, directory=folder)
+    assert done.returncode == 1
+    assert f"{place / day(1)} is of another database" in done.stderr
+    assert f"deleted {place / day(3)}" in done.stdout
+    assert names_in(place)[:2] == [day(1), day(2)]
+    assert len(names_in(place)) == 3
 
 
 def test_a_backup_from_the_future(folder: Path, tmp_path: Path) -> None:
