@@ -104,6 +104,10 @@ class CountedConnection:
             self._places = None
 
 
+def _nothing() -> None:
+    """Do nothing."""
+
+
 class HealthPlace:
     """The place of one connection beyond the limits."""
 
@@ -113,12 +117,13 @@ class HealthPlace:
         self._places = places
         self.host = host
         self.since = since
-        self.drop: Callable[[], object] = lambda: None
+        self.drop: Callable[[], object] = _nothing
         """Ends the connection."""
 
     def leave(self) -> None:
         """Free the place; does nothing if called again."""
         self._places.left(self)
+        self.drop = _nothing  # else it would keep the connection, and that this
 
 
 class HealthPlaces:
