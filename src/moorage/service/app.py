@@ -21,6 +21,7 @@ from moorage.service.feed.saved_catalog import SavedCatalog
 from moorage.service.feed.watch import Watch
 from moorage.service.fleet.reporters import Reporters
 from moorage.service.fleet.service import Fleet
+from moorage.service.ledger.imports import Imports
 from moorage.service.ledger.queries import LedgerQueries
 from moorage.service.ledger.stock_metrics import Stock
 from moorage.service.operations import Operations
@@ -28,6 +29,7 @@ from moorage.service.os_vocabulary import STANDARD_CLASSES, STANDARD_TRAITS
 from moorage.service.searches import Searches
 from moorage.service.token_ends import TokenEnds
 from moorage.service.unsent_memory import UnsentMemory
+from moorage.store import import_mark
 from moorage.store.api import Engine
 
 
@@ -51,6 +53,7 @@ class Service:
     admission: Admission
     fleet: Fleet
     reporters: Reporters
+    imports: Imports
     saved: SavedCatalog | None
     """Where the catalog is saved for the next start; None: nowhere."""
     unsent: UnsentMemory = field(default_factory=UnsentMemory)
@@ -89,7 +92,9 @@ class Service:
         index = CatalogIndex(engine, feed, standard_classes, standard_traits, turns, saved)
         searches = Searches(turns, candidates_max, whole=index.whole)
         await index.load()
-        batches = Batches(clock, service_clock, standard_classes, standard_traits)
+        found = await engine.read(import_mark.mark_load())
+        feed.mark.note(*feed.position[:2], found)
+        batches = Batches(clock, service_clock, standard_classes, standard_traits, feed.mark)
         parts = (engine, feed, index, batches, turns, searches)
         transactor = Transactor(*parts, queue_max=queue_max, on_fatal=on_fatal)
         shared = (engine, transactor, feed.bell, followers.admission, service_clock)
@@ -120,6 +125,7 @@ class Service:
             admission=admission,
             fleet=fleet,
             reporters=reporters,
+            imports=Imports(engine, transactor, feed, turns),
             saved=saved,
             chores=chores,
             turns=turns,

@@ -27,8 +27,8 @@ class ImportWanted:
 class ImportShown:
     """The import that is under way: what is imported, since when, and by whom.
 
-    Until it is finished or aborted, nothing but the import changes the ledger, and the Placement API
-    answers 503.
+    Until it is finished or aborted, nothing but the import changes the ledger, and the Placement
+    API answers 503.
     """
 
     source: str

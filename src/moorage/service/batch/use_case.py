@@ -31,6 +31,13 @@ class UseCase(Generic[A]):
     patient: ClassVar[bool] = False
     """Whether it gives way to other requests: thousands of agents may ask at once."""
 
+    imports: ClassVar[bool] = False
+    """Whether it is a request of an import, which alone may change the ledger meanwhile."""
+
+    internal: ClassVar[bool] = False
+    """Whether the server submits it itself: during an import it is refused only if it would change
+    the ledger, even if it reads it."""
+
     @property
     def large(self) -> bool:
         """Whether computing its keys is work for a thread."""
