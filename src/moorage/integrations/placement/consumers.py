@@ -199,7 +199,9 @@ class Consumers:
         for uuid, held in self._held.items():
             fate = self._oddities.note("consumer_missing", f"consumer {uuid}")
             if fate is Fate.COMPLETED:
-                times = times_of(held.first, held.last, held.row, self._oddities, f"consumer {uuid}")
+                times = times_of(
+                    held.first, held.last, held.row, self._oddities, f"consumer {uuid}"
+                )
                 self._row(uuid, held, 0, (INCOMPLETE, INCOMPLETE, None), times)
         self._held.clear()
         for (key, name), used in self._used.items():

@@ -129,7 +129,9 @@ class Database:
             if self._kind == "postgresql":
                 asked = "SELECT has_table_privilege('allocations', 'INSERT, UPDATE, DELETE')"
                 return bool(connection.scalar(sa.text(asked)))
-            return any(_grants_writes(str(row[0])) for row in connection.exec_driver_sql("SHOW GRANTS"))
+            return any(
+                _grants_writes(str(row[0])) for row in connection.exec_driver_sql("SHOW GRANTS")
+            )
 
     def close(self) -> None:
         """Close all connections."""

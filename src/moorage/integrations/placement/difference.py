@@ -108,7 +108,9 @@ def _in_the_way(found: Difference, providers: list[ProviderRow]) -> Iterator[str
     for row in providers:
         stored = found.before["providers"].get(row.uuid)
         if stored is not None:
-            going[row.uuid] = decoded("providers", stored).inventories.keys() - row.inventories.keys()
+            going[row.uuid] = (
+                decoded("providers", stored).inventories.keys() - row.inventories.keys()
+            )
     for key, stored in found.before["consumers"].items():
         held: ConsumerRow = decoded("consumers", stored)
         for provider, amounts in held.allocations.items():

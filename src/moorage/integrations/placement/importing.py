@@ -20,6 +20,7 @@ IN_FLIGHT = 4
 """Requests at the same time."""
 
 NOT_FOUND = "import_not_found"
+IN_USE = "ledger_in_use"
 
 
 class ImportingError(Exception):
@@ -76,6 +77,19 @@ class Import:
         self._oddities = oddities
         self._progress = progress
         self._on_read = on_read
+
+    def whole(self) -> Step:
+        """Copy and finish."""
+        try:
+            self.copy()
+        except RefusedError as refusal:
+            if refusal.code != IN_USE:
+                raise
+            try:
+                return self.finish()  # it was interrupted after its last request
+            except ImportingError:
+                raise refusal from None
+        return self.finish()
 
     def copy(self) -> Step:
         """Begin the import, or resume it, and write all rows."""

@@ -76,7 +76,9 @@ class Providers:
         for key, code in tops.items():
             if code:
                 gone = self.by_key.pop(key)
-                self._oddities.note(code, f"provider {gone.uuid} ({gone.name}), parent {gone.parent}")
+                self._oddities.note(
+                    code, f"provider {gone.uuid} ({gone.name}), parent {gone.parent}"
+                )
 
     def _settle(self, key: Any, settled: dict[Any, str]) -> None:
         """Find out for a provider, and all above it, whether it can be kept: "" or a code."""
