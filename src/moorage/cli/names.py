@@ -13,6 +13,7 @@ HOMES = {
     "fleet": "fleet",
     "gate": "ironic.gate.group",
     "group": "group",
+    "import": "moving.imports",
     "ironic": "group",
     "lease": "group",
     "metal3": "group",
@@ -45,6 +46,7 @@ SUMMARIES = {
     "fleet": "Print the capacity of all providers by resource class: total, reserved, used,...",
     "gate": "Hold back requests to Ironic until the host may start.",
     "group": "Show and delete groups of reporters, which share Ironic's nodes; pin nodes to...",
+    "import": "Import the ledger of OpenStack Placement.",
     "ironic": "Limit the number of nodes that OpenStack Ironic works on at once; report its...",
     "lease": "List, show, move and revoke leases and tickets; keep leases in files.",
     "metal3": "Limit how many hosts metal3 starts at once.",
@@ -69,6 +71,7 @@ SECTIONS = {
     "The ledger": ("provider", "consumer", "fleet", "explain"),
     "Machines": ("agent", "group", "report"),
     "Ironic and metal3": ("gate", "ironic", "metal3"),
+    "Moving": ("import",),
     "The server": ("serve", "db", "token", "whoami", "audit", "watch", "config"),
 }
 """The sections of the help; a command that is in none is among the others."""

@@ -87,9 +87,13 @@ class Asking:
             "Accept": "application/json",
         }
 
-    def __call__(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
+    def __call__(
+        self, method: str, path: str, body: Any = None, *, version: str | None = None
+    ) -> tuple[int, Any]:
         """Send a request; return the status and the decoded answer, None if it is empty."""
         headers = dict(self._headers)
+        if version is not None:
+            headers["OpenStack-API-Version"] = f"placement {version}"
         if body is not None:
             headers["Content-Type"] = "application/json"
         sent = None if body is None else json.dumps(body)
@@ -104,8 +108,8 @@ class Asking:
         assert status in (200, 204), (path, status, answer)
         return answer
 
-    def do(self, method: str, path: str, body: Any = None) -> Any:
+    def do(self, method: str, path: str, body: Any = None, *, version: str | None = None) -> Any:
         """Send a request, which must succeed; return the answer."""
-        status, answer = self(method, path, body)
+        status, answer = self(method, path, body, version=version)
         assert 200 <= status < 300, (method, path, status, answer)
         return answer
