@@ -75,9 +75,7 @@ class PlacementApi:
             status, sent, raw = self._got(path, headers)
         return Answer(status, _value(raw), _seconds(sent, "Last-Modified"), _seconds(sent, "Date"))
 
-    def _got(
-        self, path: str, headers: Mapping[str, str]
-    ) -> tuple[int, Mapping[str, str], bytes]:
+    def _got(self, path: str, headers: Mapping[str, str]) -> tuple[int, Mapping[str, str], bytes]:
         connection = getattr(self._threads, "connection", None)
         if connection is None:
             connection = self._threads.connection = self._transport.connection(SECONDS_MAX)

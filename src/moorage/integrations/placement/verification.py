@@ -22,15 +22,12 @@ from moorage.integrations.placement.judging import (
     Question,
     differences,
 )
-from moorage.integrations.placement.ledger import Ledger
 from moorage.integrations.placement.oddities import Oddities
 from moorage.integrations.placement.reading import Progress, Source
 from moorage.integrations.placement.rows import KINDS, RowKind, Rows
 from moorage.integrations.placement.sampling import Sample, Sizes
 from moorage.integrations.placement.source_error import SourceError
-from moorage.wire.operations import ledger as operations
-from moorage.wire.pages import PAGE_MAX
-from moorage.wire.providers import ProviderPage
+from moorage.integrations.placement.whole_ledger import WholeLedger
 
 LOOKS = 3
 """How often a difference is looked at, at most."""
@@ -79,11 +76,11 @@ class Verified:
 class Verification:
     """The comparison of one original with the ledger of one server.
 
-    Calls raise SourceError, and the errors of `Ledger` and `PlacementApi`.
+    Calls raise SourceError, and the errors of `WholeLedger` and `PlacementApi`.
     """
 
     def __init__(
-        self, original: PlacementApi, ours: PlacementApi, ledger: Ledger, progress: Progress
+        self, original: PlacementApi, ours: PlacementApi, ledger: WholeLedger, progress: Progress
     ) -> None:
         """Prepare; `ours` and `ledger` are the two APIs of one server."""
         self._original = original
@@ -97,7 +94,7 @@ class Verification:
         minor = min(self._original.agree(), self._ours.agree())
         self._original.minor = self._ours.minor = minor
         self._check_used()
-        rows = all_rows(self._ledger, self._progress)
+        rows = self._ledger.read(self._progress).rows
         listed = self._original.get("/resource_providers")
         if listed.status != 200:
             raise SourceError(
@@ -110,7 +107,7 @@ class Verification:
             (self._original.prefix, self._ours.prefix),
             seconds,
             sample.sharing,
-            frozenset(_closed(self._ledger)),
+            frozenset(uuid for uuid, _ in self._ledger.offered()),
         )
         with ThreadPoolExecutor(IN_FLIGHT) as pool:
             for what, questions in sample.parts():
@@ -194,47 +191,9 @@ class _Told:
         self._progress(self._what, self._done, self._total)
 
 
-def all_rows(ledger: Ledger, progress: Progress) -> Rows:
-    """Return all rows of our ledger."""
-    found = Rows()
-    done = 0
-    for kind in KINDS:
-        rows = found.of(kind)
-        for key, row in ledger.rows(kind):
-            rows[key] = row
-            done += 1
-            if done % PAGE_MAX == 0:
-                progress("reading Moorage", done, done)
-    return found
-
-
-def shown_providers(ledger: Ledger) -> Iterator[ProviderPage]:
-    """Yield all providers of our ledger, with what is offered of them."""
-    cursor: str | None = None
-    while True:
-        asked = {"cursor": cursor, "limit": PAGE_MAX}
-        address = operations.LIST_PROVIDERS.address(query=asked)
-        page = msgspec.convert(ledger.transport.request("GET", address), ProviderPage)
-        yield page
-        if (cursor := page.next) is None:
-            return
-
-
-def _closed(ledger: Ledger) -> Iterator[str]:
-    """Yield providers of which less is offered than their inventories say."""
-    for page in shown_providers(ledger):
-        for one in page.providers:
-            given = (
-                inventory.offered is not None and inventory.offered < inventory.total
-                for inventory in one.inventories.values()
-            )
-            if one.withheld is not None or any(given):
-                yield one.uuid
-
-
 def verify_rows(
     source: Source,
-    ledger: Ledger,
+    ledger: WholeLedger,
     oddities: Callable[[], Oddities],
     seconds: float,
     progress: Progress,
@@ -249,7 +208,7 @@ def verify_rows(
     for look in range(2):
         odd = oddities()
         theirs = source.read(odd, progress).rows
-        ours = all_rows(ledger, progress)
+        ours = ledger.read(progress).rows
         verified.compared["rows"] = sum(theirs.counts().values())
         now = dict(_rows_differing(theirs, ours, seconds))
         if look and found:
@@ -309,4 +268,3 @@ def _time(value: Any) -> datetime | None:
         return datetime.fromisoformat(value)
     except ValueError:
         return None
-
