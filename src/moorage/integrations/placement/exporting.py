@@ -1,7 +1,6 @@
 """Writes our ledger into an empty database of OpenStack Placement, and checks every row of it."""
 
 import json
-import struct
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -10,6 +9,7 @@ from typing import Any
 import os_resource_classes
 from sqlalchemy import URL
 
+from moorage.integrations.placement.judging import single
 from moorage.integrations.placement.oddities import Oddities
 from moorage.integrations.placement.reading import Progress, read_snapshot
 from moorage.integrations.placement.rows import KINDS, Rows, decoded, encoded
@@ -376,9 +376,3 @@ def _by_age(rows: Mapping[str, bytes]) -> list[str]:
 def _note(notes: list[str], text: str) -> None:
     if len(notes) < NAMED_MAX:
         notes.append(text)
-
-
-def single(ratio: float) -> float:
-    """Return a ratio as MariaDB and MySQL keep it, and show it: in single precision, six digits."""
-    (kept,) = struct.unpack("f", struct.pack("f", ratio))
-    return float(f"{kept:.6g}")

@@ -5,6 +5,7 @@ docs/reference/placement.md or docs/howto/run-both.md; it is named, but does not
 """
 
 import re
+import struct
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -23,6 +24,9 @@ AS_OLD_AS_THE_LEDGER = "Times of standard names"
 LOST = "Lost candidates of sharing providers"
 OVERSIZED = "Oversized candidates"
 NOT_OFFERED = "Capacity that is not offered"
+ROUNDED = "Ratios in single precision"
+ROUNDING = 1e-5
+"""The largest part of a ratio that is lost."""
 
 NAMED_AFTER = ("uuid", "name", "rel")
 """The members that tell the objects of a list apart."""
@@ -69,6 +73,8 @@ class Circumstances:
     """Providers that share by aggregates."""
     closed: frozenset[str] = field(default_factory=frozenset)
     """Providers of which Moorage offers less than their inventories say."""
+    rounded: frozenset[str] = field(default_factory=frozenset)
+    """Providers with a ratio that MariaDB and MySQL round."""
 
 
 def differences(
@@ -97,17 +103,30 @@ def _of_values(
     for text in respelled[:1]:
         kind = f"{question.kind}: spelling"
         yield Difference(kind, question.path, text, text, str(_uuid(text)), SPELLINGS)
-    for at, left, right in _walk(one, other, ()):
-        known = _known(question, at, left, right)
-        kind = f"{question.kind}: /{'/'.join(map(_collapsed, at))}"
+    for at, left, right in walk(one, other):
+        known = _known(question, left, right, at)
+        kind = f"{question.kind}: /{'/'.join(map(collapsed, at))}"
         yield Difference(kind, question.path, f"/{'/'.join(at)}", left, right, known)
 
 
-def _known(question: Question, at: tuple[str, ...], theirs: Any, ours: Any) -> str:
+def _known(question: Question, theirs: Any, ours: Any, at: tuple[str, ...]) -> str:
     """Return why one value differs; empty: there is no reason."""
+    if is_rounded(theirs, ours, at):
+        return ROUNDED
     if question.kind in ("traits", "resource classes") and ABSENT in (theirs, ours):
         return "" if at[-1].startswith("CUSTOM_") else OF_THE_LIBRARY
     return ""
+
+
+def is_rounded(theirs: Any, ours: Any, at: tuple[str, ...]) -> bool:
+    """Return whether a ratio differs only because the original's database rounds it."""
+    return at[-1:] == ("allocation_ratio",) and isinstance(ours, float) and single(ours) == theirs
+
+
+def single(ratio: float) -> float:
+    """Return a ratio as MariaDB and MySQL keep it, and show it: in single precision, six digits."""
+    (kept,) = struct.unpack("f", struct.pack("f", ratio))
+    return float(f"{kept:.6g}")
 
 
 def _of_times(
@@ -150,11 +169,17 @@ def _of_candidates(
         # Which providers are summed up follows from the candidates.
         both = left.keys() & right.keys()
         left, right = ({key: of[key] for key in both} for of in (left, right))
-    for at, before, after in _walk(left, right, ()):
-        closed = at[0] in around.closed and at[-1] == "capacity"
-        kind = f"candidates: provider_summaries/{'/'.join(map(_collapsed, at))}"
-        known = NOT_OFFERED if closed else ""
+    for at, before, after in walk(left, right):
+        kind = f"candidates: provider_summaries/{'/'.join(map(collapsed, at))}"
+        known = _why_capacity(at, before, after, around) if at[-1] == "capacity" else ""
         yield Difference(kind, path, f"/{'/'.join(at)}", before, after, known)
+
+
+def _why_capacity(at: tuple[str, ...], theirs: Any, ours: Any, around: Circumstances) -> str:
+    if at[0] in around.closed:
+        return NOT_OFFERED
+    near = abs(theirs - ours) <= 1 + ROUNDING * max(theirs, ours)
+    return ROUNDED if at[0] in around.rounded and near else ""
 
 
 Candidate = tuple[
@@ -191,12 +216,17 @@ def _why_only_theirs(candidate: Candidate, question: Question, around: Circumsta
         total.update(dict(amounts))
     if question.groups > 1 and total != Counter(question.amounts):
         return OVERSIZED
-    return NOT_OFFERED if {uuid for uuid, _ in candidate[0]} & around.closed else ""
+    providers = {uuid for uuid, _ in candidate[0]}
+    if providers & around.closed:
+        return NOT_OFFERED
+    return ROUNDED if providers & around.rounded else ""
 
 
 def _why_only_ours(candidate: Candidate, question: Question, around: Circumstances) -> str:
-    shared = {uuid for uuid, _ in candidate[0]} & around.sharing
-    return LOST if question.groups > 1 and shared else ""
+    providers = {uuid for uuid, _ in candidate[0]}
+    if question.groups > 1 and providers & around.sharing:
+        return LOST
+    return ROUNDED if providers & around.rounded else ""
 
 
 def _plain(value: Any, prefix: str, respelled: list[str]) -> Any:
@@ -233,8 +263,8 @@ def _uuid(text: str) -> UUID:
     return UUID(text.removeprefix("urn:uuid:"))
 
 
-def _walk(
-    theirs: Any, ours: Any, at: tuple[str, ...]
+def walk(
+    theirs: Any, ours: Any, at: tuple[str, ...] = ()
 ) -> Iterator[tuple[tuple[str, ...], Any, Any]]:
     """Yield where two plain values differ, and the values there."""
     if isinstance(theirs, dict) and isinstance(ours, dict):
@@ -243,12 +273,12 @@ def _walk(
             if left is ABSENT or right is ABSENT:
                 yield (*at, key), left, right
             else:
-                yield from _walk(left, right, (*at, key))
+                yield from walk(left, right, (*at, key))
     elif theirs != ours:
         yield at, theirs, ours
 
 
-def _collapsed(key: str) -> str:
+def collapsed(key: str) -> str:
     """Return what a key stands for, so that differences of one kind have one name."""
     if _UUID.fullmatch(key):
         return "{uuid}"

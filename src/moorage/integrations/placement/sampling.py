@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 from urllib.parse import quote
 
-from moorage.integrations.placement.judging import Question
+from moorage.integrations.placement.judging import Question, single
 from moorage.integrations.placement.rows import Rows, decoded
 from moorage.wire.imports import ConsumerRow, InventoryRow, ProviderRow
 
@@ -73,6 +73,16 @@ class Sample:
     def sharing(self) -> frozenset[str]:
         """Providers that share what they have."""
         return frozenset(uuid for uuid, row in self.providers.items() if SHARES in row.traits)
+
+    @property
+    def rounded(self) -> frozenset[str]:
+        """Providers with a ratio that some databases round."""
+        return frozenset(
+            uuid
+            for uuid, row in self.providers.items()
+            for one in row.inventories.values()
+            if single(one.allocation_ratio) != one.allocation_ratio
+        )
 
     def parts(self) -> list[tuple[str, list[Question]]]:
         """Return all questions, by what they are about."""

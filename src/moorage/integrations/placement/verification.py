@@ -17,10 +17,14 @@ from moorage.client.transport import RefusedError
 from moorage.integrations.placement.asking import PlacementApi
 from moorage.integrations.placement.judging import (
     ABSENT,
+    ROUNDED,
     Circumstances,
     Difference,
     Question,
+    collapsed,
     differences,
+    is_rounded,
+    walk,
 )
 from moorage.integrations.placement.oddities import Oddities
 from moorage.integrations.placement.reading import Progress, Source
@@ -37,6 +41,8 @@ PAUSE_SECONDS = 1.0
 
 IN_FLIGHT = 8
 """Questions at the same time; each is asked of both."""
+
+TIMES = ("created_at", "updated_at")
 
 UNDER_WAY = "import_not_found"
 
@@ -58,6 +64,8 @@ class Verified:
     """Questions that both refuse, so that nothing was compared."""
     passing: int = 0
     """Questions and rows that differed only for a moment."""
+    odd: dict[str, int] = field(default_factory=dict)
+    """Data of the original's database that cannot be compared as it is, by code."""
     found: dict[str, Kind] = field(default_factory=dict)
     known: dict[str, Kind] = field(default_factory=dict)
 
@@ -108,6 +116,7 @@ class Verification:
             seconds,
             sample.sharing,
             frozenset(uuid for uuid, _ in self._ledger.offered()),
+            sample.rounded,
         )
         with ThreadPoolExecutor(IN_FLIGHT) as pool:
             for what, questions in sample.parts():
@@ -198,13 +207,12 @@ def verify_rows(
     seconds: float,
     progress: Progress,
     verified: Verified,
-) -> Oddities:
-    """Compare every row of the original's database with ours; return what is odd in it.
+) -> None:
+    """Compare every row of the original's database with ours.
 
     Rows that differ are read once more, all together, because both may be in use.
     """
     found: dict[tuple[RowKind, str], list[Difference]] = {}
-    odd = oddities()
     for look in range(2):
         odd = oddities()
         theirs = source.read(odd, progress).rows
@@ -215,11 +223,11 @@ def verify_rows(
             verified.passing += len(found.keys() - now.keys())
             now = {key: those for key, those in now.items() if key in found}
         found = now
+        verified.odd = {code: those.count for code, those in odd.refused()}
         if not found:
             break
     for those in found.values():
         verified.add(those)
-    return odd
 
 
 def _rows_differing(
@@ -243,22 +251,28 @@ def _row_differences(
         left, right = (ABSENT if row is None else row for row in (one, other))
         yield Difference(f"row of {kind}: {where}", key, "", left, right)
         return
-    for name in sorted(one):
-        if one[name] != other[name] and not _close(one[name], other[name], seconds):
-            yield Difference(f"row of {kind}: {name}", key, name, one[name], other[name])
+    for at, left, right in walk(_plain(one), _plain(other)):
+        if at[-1] in TIMES and _near(left, right, seconds):
+            continue
+        name = f"row of {kind}: {'/'.join(map(collapsed, at))}"
+        known = ROUNDED if is_rounded(left, right, at) else ""
+        yield Difference(name, key, "/".join(at), left, right, known)
 
 
-def _close(one: Any, other: Any, seconds: float) -> bool:
-    """Return whether values are equal but for times that differ a little."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(_close(one[k], other[k], seconds) for k in one)
-    if one == other:
-        return True
-    times = [_time(one), _time(other)]
-    if times[0] is None or times[1] is None:
+def _plain(value: Any) -> Any:
+    """Return a row whose lists, of names, are objects."""
+    if isinstance(value, dict):
+        return {key: _plain(of) for key, of in value.items()}
+    return dict.fromkeys(value, True) if isinstance(value, list) else value
+
+
+def _near(one: Any, other: Any, seconds: float) -> bool:
+    """Return whether times differ by little only."""
+    first, second = _time(one), _time(other)
+    if first is None or second is None:
         return False
     # Whole seconds of one may be filled with the order of rows in the other.
-    return abs((times[0] - times[1]).total_seconds()) < seconds + 1
+    return abs((first - second).total_seconds()) < seconds + 1
 
 
 def _time(value: Any) -> datetime | None:

@@ -57,6 +57,10 @@ def _of_original(command: Callable[..., None]) -> Callable[..., None]:
 @click.option(
     "--candidates", type=WholeNumber(0), default=QUERIES, help=f"Queries for candidates; {QUERIES}."
 )
+@click.option(
+    "--leave-out", multiple=True, metavar="CODE", help="As in the import; for --database."
+)
+@click.option("--complete", multiple=True, metavar="CODE", help="As in the import; for --database.")
 @click.option("--seed", type=int, default=1, help="Selects the sample; 1 by default.")
 @click.option(
     "--seconds",
@@ -70,6 +74,8 @@ def placement(
     providers: int,
     consumers: int,
     candidates: int,
+    leave_out: tuple[str, ...],
+    complete: tuple[str, ...],
     seed: int,
     seconds: float,
     as_json: bool,
@@ -95,7 +101,7 @@ def placement(
     ledger = WholeLedger(ours)
     with progress() as shown, moving_errors():
         if words["database"] or words["database_file"]:
-            _rows(words, ledger, seconds, shown, verified)
+            _rows(words, (leave_out, complete), ledger, seconds, shown, verified)
         if url is not None or os_cloud is not None:
             sides = _sides(words, os_cloud, ours)
             sizes = Sizes(providers, consumers, candidates, seed)
@@ -106,7 +112,12 @@ def placement(
 
 
 def _rows(
-    words: dict[str, Any], ledger: Any, seconds: float, shown: Any, verified: "Verified"
+    words: dict[str, Any],
+    choices: tuple[tuple[str, ...], tuple[str, ...]],
+    ledger: Any,
+    seconds: float,
+    shown: Any,
+    verified: "Verified",
 ) -> None:
     """Compare every row of a database."""
     from moorage.integrations.placement.database import Database
@@ -114,9 +125,13 @@ def _rows(
     from moorage.integrations.placement.reading import DatabaseSource
     from moorage.integrations.placement.verification import verify_rows
 
+    try:
+        Oddities(*choices)
+    except ValueError as error:
+        raise Failure(USAGE, str(error)) from None
     source = DatabaseSource(Database(database_of(words["database"], words["database_file"])))
     try:
-        verify_rows(source, ledger, Oddities, seconds, shown, verified)
+        verify_rows(source, ledger, lambda: Oddities(*choices), seconds, shown, verified)
     finally:
         source.close()
 
@@ -152,6 +167,7 @@ def _print(verified: "Verified", as_json: bool) -> None:
                 "compared": verified.compared,
                 "refused_by_both": verified.refused,
                 "passing": verified.passing,
+                "odd": verified.odd,
                 "differences": _described(verified.found),
                 "known": _described(verified.known),
             }
@@ -162,6 +178,8 @@ def _print(verified: "Verified", as_json: bool) -> None:
         say(f"refused by both: {verified.refused}")
     if verified.passing:
         say(f"differed for a moment only: {verified.passing}")
+    for code, count in sorted(verified.odd.items()):
+        say(f"odd, compared without it: {code}: {count}")
     for kind, those in sorted(verified.known.items()):
         say(f"known: {kind}: {those.count} ({those.example.known})")
     for kind, those in sorted(verified.found.items()):
