@@ -10,6 +10,7 @@ HOMES = {
     "consumer": "group",
     "db": "group",
     "explain": "explain",
+    "export": "moving.exports",
     "fleet": "fleet",
     "gate": "ironic.gate.group",
     "group": "group",
@@ -24,6 +25,7 @@ HOMES = {
     "simulate": "simulate",
     "token": "group",
     "top": "top",
+    "verify": "moving.verifies",
     "watch": "watch",
     "whoami": "token.whoami",
 }
@@ -43,6 +45,7 @@ SUMMARIES = {
     "consumer": "Look at consumers: instances, migrations and others that use providers.",
     "db": "Migrate, check, back up and restore the database.",
     "explain": "Explain how many providers meet each condition, and which come closest.",
+    "export": "Export the ledger to OpenStack Placement.",
     "fleet": "Print the capacity of all providers by resource class: total, reserved, used,...",
     "gate": "Hold back requests to Ironic until the host may start.",
     "group": "Show and delete groups of reporters, which share Ironic's nodes; pin nodes to...",
@@ -57,6 +60,7 @@ SUMMARIES = {
     "simulate": "Simulate limits and pacings with the decisions of the server, without waiting.",
     "token": "Create, list, rotate and revoke access tokens.",
     "top": "Show all pools, the first ticket of each line and why it waits; press ? for...",
+    "verify": "Compare the ledger with OpenStack Placement.",
     "watch": "Print every change of the ledger, one per line, until interrupted.",
     "whoami": "Print the caller's name, role, project, scope and expiry, and the server and...",
 }
@@ -71,7 +75,7 @@ SECTIONS = {
     "The ledger": ("provider", "consumer", "fleet", "explain"),
     "Machines": ("agent", "group", "report"),
     "Ironic and metal3": ("gate", "ironic", "metal3"),
-    "Moving": ("import",),
+    "Moving": ("import", "verify", "export"),
     "The server": ("serve", "db", "token", "whoami", "audit", "watch", "config"),
 }
 """The sections of the help; a command that is in none is among the others."""
