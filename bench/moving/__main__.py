@@ -27,7 +27,7 @@ from bench.moving.filling import change, fill
 from bench.reporters.targets import Others, Targets
 from bench.target import Moorage, Storage
 from moorage.integrations.placement.addresses import address_of
-from tests.moving.support.databases import databases
+from tests.moving.support import engines
 from tests.moving.support.pair import synced
 from tests.support.cluster import Cluster
 
@@ -74,11 +74,11 @@ def measure(asked: argparse.Namespace) -> bool:
     targets = Targets()
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        made = stack.enter_context(databases("mariadb"))
+        stack.callback(engines.mariadb().close)
         cluster = stack.enter_context(Cluster()) if asked.postgres else None
         if cluster is not None:
             cluster.create("moorage")
-        source = address_of(synced(made.fresh()))
+        source = address_of(synced(engines.fresh("mariadb", folder)))
         began = perf_counter()
         fill(source, asked.providers, asked.consumers)
         print(f"filled the original in {perf_counter() - began:.1f} s")
@@ -86,7 +86,7 @@ def measure(asked: argparse.Namespace) -> bool:
         server = stack.enter_context(Moorage(storage))
         commands = Commands(server.urls[0], folder)
         _move_in(commands, source, targets)
-        database = synced(made.fresh())
+        database = synced(engines.fresh("mariadb", folder))
         out = commands.run("export", "placement", "--database", database)
         print(f"out: {out}")
         _check(targets, "out", out.seconds, OUT_SECONDS)

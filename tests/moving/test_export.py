@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -17,7 +18,7 @@ from moorage.integrations.placement.addresses import address_of
 from moorage.integrations.placement.judging import single
 from moorage.integrations.placement.whole_ledger import not_offered
 from moorage.wire.providers import InventoryShown
-from tests.moving.support.databases import ENGINES, Databases, databases
+from tests.moving.support import engines
 from tests.moving.support.original import Asking, Original
 from tests.moving.support.pair import Pair, pair, synced
 
@@ -34,23 +35,12 @@ def both() -> Iterator[Pair]:
         yield found
 
 
-@pytest.fixture(scope="module", params=ENGINES)
-def engine(request: pytest.FixtureRequest) -> Iterator[Databases]:
-    """Databases of each engine."""
-    with databases(request.param) as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
-def files() -> Iterator[Databases]:
-    """Databases in files."""
-    with databases("sqlite") as found:
-        yield found
-
-
-def test_an_exported_ledger_answers_as_the_original_did(both: Pair, engine: Databases) -> None:
+@pytest.mark.parametrize("engine", engines.ENGINES)
+def test_an_exported_ledger_answers_as_the_original_did(
+    both: Pair, engine: str, tmp_path: Path
+) -> None:
     """Its answers, and what it does next, are those of an original that has always been there."""
-    database = synced(engine.fresh())
+    database = synced(engines.fresh(engine, tmp_path))
     said = both.done("export", "placement", "--database", database)
     assert f"exported and checked: 3 classes, 3 traits, {PROVIDERS} providers" in said
     with Original(database) as second:
@@ -60,7 +50,7 @@ def test_an_exported_ledger_answers_as_the_original_did(both: Pair, engine: Data
         )
         assert "no difference" in compared
         assert _answers(second.url, both) == _answers(both.original.url, both)
-        _goes_on(Asking(second.url), both, allocates=not database.startswith("postgresql"))
+        _goes_on(Asking(second.url))
 
 
 def _answers(url: str, both: Pair) -> dict[str, Any]:
@@ -89,7 +79,7 @@ def _sorted(value: Any) -> Any:
     return value
 
 
-def _goes_on(ask: Asking, both: Pair, *, allocates: bool) -> None:
+def _goes_on(ask: Asking) -> None:
     """Write something of each kind: the original counts on behind the ids that were exported."""
     ask.do("PUT", f"/traits/{UNUSED}")
     ask.do("PUT", f"/resource_classes/{UNUSED}")
@@ -103,30 +93,29 @@ def _goes_on(ask: Asking, both: Pair, *, allocates: bool) -> None:
         generation = ask.get(f"/resource_providers/{uuid}")["generation"]
         body = {"resource_provider_generation": generation, part: content}
         ask.do("PUT", f"/resource_providers/{uuid}/{part}", body)
-    if allocates:  # not through psycopg 3, which the original does not know
-        claim = {
-            "allocations": {uuid: {"resources": {UNUSED: 1, "VCPU": 2}}},
-            **{"project_id": "a new one", "user_id": "a new one", "consumer_type": "NEW"},
-            "consumer_generation": None,
-        }
-        ask.do("PUT", f"/allocations/{uuid4()}", claim)
-        assert ask.get(f"/resource_providers/{uuid}/usages")["usages"]["VCPU"] == 2
+    claim = {
+        "allocations": {uuid: {"resources": {UNUSED: 1, "VCPU": 2}}},
+        **{"project_id": "a new one", "user_id": "a new one", "consumer_type": "NEW"},
+        "consumer_generation": None,
+    }
+    ask.do("PUT", f"/allocations/{uuid4()}", claim)
+    assert ask.get(f"/resource_providers/{uuid}/usages")["usages"]["VCPU"] == 2
 
 
 def test_an_original_that_has_started_once_has_its_standard_names_already(
-    both: Pair, files: Databases
+    both: Pair, tmp_path: Path
 ) -> None:
     """An original writes them when it starts; the export uses them."""
-    with Original(files.fresh()) as second:
+    with Original(engines.fresh("sqlite", tmp_path)) as second:
         both.done("export", "placement", "--database", second.database)
         assert _answers(second.url, both) == _answers(both.original.url, both)
 
 
 def test_a_complete_export_is_recognised_and_another_content_is_refused(
-    both: Pair, files: Databases
+    both: Pair, tmp_path: Path
 ) -> None:
     """The same command again says that all is done; anything else in it is somebody's."""
-    database = synced(files.fresh())
+    database = synced(engines.fresh("sqlite", tmp_path))
     both.done("export", "placement", "--database", database)
     again = both.done("export", "placement", "--database", database)
     assert again.startswith("already exported, and the same: 3 classes")
@@ -139,9 +128,9 @@ def test_a_complete_export_is_recognised_and_another_content_is_refused(
 
 
 @pytest.mark.parametrize("head", ["422ece571366", "strange", None])
-def test_another_schema_is_refused_by_name(both: Pair, files: Databases, head: str | None) -> None:
+def test_another_schema_is_refused_by_name(both: Pair, head: str | None, tmp_path: Path) -> None:
     """Only the schema that this release knows as the newest one is written."""
-    database = synced(files.fresh())
+    database = synced(engines.fresh("sqlite", tmp_path))
     _run(database, "DELETE FROM alembic_version")
     if head is not None:
         _run(database, f"INSERT INTO alembic_version VALUES ('{head}')")
@@ -151,9 +140,12 @@ def test_another_schema_is_refused_by_name(both: Pair, files: Databases, head: s
     assert _count(database, "resource_providers") == 0
 
 
-def test_a_killed_export_leaves_nothing_and_is_begun_again(both: Pair, engine: Databases) -> None:
+@pytest.mark.parametrize("engine", engines.ENGINES)
+def test_a_killed_export_leaves_nothing_and_is_begun_again(
+    both: Pair, engine: str, tmp_path: Path
+) -> None:
     """Everything is one transaction, whenever the kill comes."""
-    database = synced(engine.fresh())
+    database = synced(engines.fresh(engine, tmp_path))
     luck = random.Random(5)
     command = [sys.executable, "-m", "moorage", "export", "placement", "--database", database]
     killed = 0
@@ -174,9 +166,9 @@ def test_a_killed_export_leaves_nothing_and_is_begun_again(both: Pair, engine: D
     assert done.startswith(("exported and checked: ", "already exported, and the same: "))
 
 
-def test_a_ledger_that_changes_is_not_exported(both: Pair, files: Databases) -> None:
+def test_a_ledger_that_changes_is_not_exported(both: Pair, tmp_path: Path) -> None:
     """Neither readings nor the result may mix two states; a trial may be of an older one."""
-    database = synced(files.fresh())
+    database = synced(engines.fresh("sqlite", tmp_path))
     stop = threading.Event()
     begun = threading.Event()
 
@@ -203,14 +195,14 @@ def test_a_ledger_that_changes_is_not_exported(both: Pair, files: Databases) -> 
 
 
 def test_capacity_that_is_not_offered_is_reserved_in_the_original(
-    both: Pair, files: Databases
+    both: Pair, tmp_path: Path
 ) -> None:
     """Nothing more fits there than in Moorage, and the report says so."""
     root = both.made.homes[0][0]
     ours = Asking(both.server.url)
     ours.do("POST", f"/v1/providers/{root}/drain", {"reason": "repaired"})
     try:
-        database = synced(files.fresh())
+        database = synced(engines.fresh("sqlite", tmp_path))
         said = both.done("export", "placement", "--database", database)
         assert "written as reserved, because it is not offered" in said
         assert f"VCPU of {root}" in said
@@ -231,20 +223,19 @@ def test_capacity_that_is_not_offered_is_reserved_in_the_original(
         ours.do("POST", f"/v1/providers/{root}/resume", {})
 
 
-def test_names_that_a_database_takes_for_the_same_are_refused(both: Pair) -> None:
+def test_names_that_a_database_takes_for_the_same_are_refused(both: Pair, tmp_path: Path) -> None:
     """Nothing is lost silently: the message names the table."""
     ours = Asking(both.server.url)
     uuids = [str(uuid4()), str(uuid4())]
     for uuid, name in zip(uuids, ("Twin", "twin"), strict=True):
         ours.do("POST", "/resource_providers", {"name": name, "uuid": uuid})
     try:
-        with databases("mariadb") as mariadb:
-            database = synced(mariadb.fresh())
-            refused = both.moorage("export", "placement", "--database", database)
-            assert refused.returncode == 1
-            assert "cannot hold two rows of resource_providers" in refused.stderr
-            assert "twin" in refused.stderr.lower()
-            assert _count(database, "projects") == 0
+        database = synced(engines.fresh("mariadb", tmp_path))
+        refused = both.moorage("export", "placement", "--database", database)
+        assert refused.returncode == 1
+        assert "cannot hold two rows of resource_providers" in refused.stderr
+        assert "twin" in refused.stderr.lower()
+        assert _count(database, "projects") == 0
     finally:
         for uuid in uuids:
             ours.do("DELETE", f"/resource_providers/{uuid}")

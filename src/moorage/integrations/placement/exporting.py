@@ -65,9 +65,9 @@ class Export:
         """Write everything, in one transaction."""
         with opened(url) as target:
             occupied = list(target.occupied())
-            rows = self._one_state()
+            read = self._one_state()
             closed = self._ledger.offered()
-            wanted = Wanted(rows, closed, target)
+            wanted = Wanted(read.rows, closed, target)
             if occupied:
                 if _difference(wanted, target, self._progress) is None:
                     return self._exported(wanted, already=True)
@@ -76,7 +76,7 @@ class Export:
                     " its schema with `placement-manage db sync`"
                 )
             self._write(wanted, target)
-            self._check(wanted, target, rows, closed)
+            self._check(wanted, target, read, closed)
             target.commit()
         return self._exported(wanted)
 
@@ -85,7 +85,7 @@ class Export:
             wanted.rows.counts(), already, self._ledger.beyond(), wanted.reserved, wanted.rounded
         )
 
-    def _one_state(self) -> Rows:
+    def _one_state(self) -> Read:
         """Return all rows as they were at one moment. Raises ChangingError.
 
         That two readings are the same says so, too: the moment lies between them.
@@ -93,8 +93,8 @@ class Export:
         last: Read | None = None
         for _ in range(READS):
             now = self._ledger.read(self._progress)
-            if now.one_state or (last is not None and now.rows == last.rows):
-                return now.rows
+            if now.revision is not None or (last is not None and now.rows == last.rows):
+                return now
             last = now
         raise ChangingError(
             "the ledger changes while it is read: stop all that write to it, then run the same"
@@ -113,17 +113,17 @@ class Export:
         self,
         wanted: "Wanted",
         target: Target,
-        rows: Rows,
+        read: Read,
         closed: Mapping[tuple[str, str], int],
     ) -> None:
         """Check what was written, and that it is still the ledger's state."""
         found = _difference(wanted, target, self._progress)
         if found is not None:
             raise ExportingError(f"{target.shown} does not keep what was written: {found}")
-        if self._trial:
+        if self._trial or self._ledger.is_at(read.revision):
             return
         now = self._ledger.read(self._progress).rows
-        if now != rows or self._ledger.offered() != closed:
+        if now != read.rows or self._ledger.offered() != closed:
             raise ChangingError(
                 "the ledger has changed during the export, and nothing was written: stop all that"
                 " write to it, then run the same command again (--trial writes a state that is"

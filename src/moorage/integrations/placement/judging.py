@@ -7,7 +7,7 @@ docs/reference/placement.md or docs/howto/run-both.md; it is named, but does not
 import re
 import struct
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -38,11 +38,11 @@ _NAME = re.compile(r"[A-Z0-9_]+")
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A GET for both. `amounts` are what a query for candidates asks for, in `groups` groups."""
+    """A GET for both. `amounts` by class are what a query for candidates asks for, in `groups`."""
 
     kind: str
     path: str
-    amounts: Mapping[str, int] | None = None
+    amounts: tuple[tuple[str, int], ...] | None = None
     groups: int = 0
 
 
@@ -214,7 +214,7 @@ def _why_only_theirs(candidate: Candidate, question: Question, around: Circumsta
     total: Counter[str] = Counter()
     for _, amounts in candidate[0]:
         total.update(dict(amounts))
-    if question.groups > 1 and total != Counter(question.amounts):
+    if question.groups > 1 and total != Counter(dict(question.amounts or ())):
         return OVERSIZED
     providers = {uuid for uuid, _ in candidate[0]}
     if providers & around.closed:

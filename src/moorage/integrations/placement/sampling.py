@@ -277,4 +277,5 @@ def _sum(one: dict[str, int], two: dict[str, int]) -> dict[str, int]:
 
 def _question(terms: list[str], amounts: dict[str, int], groups: int) -> Question:
     query = "&".join(quote(term, safe="=:,!") for term in terms)
-    return Question("candidates", f"/allocation_candidates?{query}", amounts, groups)
+    asked = tuple(sorted(amounts.items()))
+    return Question("candidates", f"/allocation_candidates?{query}", asked, groups)

@@ -105,9 +105,9 @@ class Verification:
         rows = self._ledger.read(self._progress).rows
         listed = self._original.get("/resource_providers")
         if listed.status != 200:
+            hint = ": the token needs the role admin" if listed.status in (401, 403) else ""
             raise SourceError(
-                f"{self._original.url} answers {listed.status} to GET /resource_providers:"
-                " the token needs the role admin"
+                f"{self._original.url} answers {listed.status} to GET /resource_providers{hint}"
             )
         others = {one["uuid"] for one in listed.value["resource_providers"]}
         sample = Sample(rows, others, sizes, minor)

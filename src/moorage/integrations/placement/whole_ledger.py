@@ -27,10 +27,10 @@ BEYOND = {
 
 @dataclass(frozen=True)
 class Read:
-    """All rows; `one_state`: nothing was committed while they were read."""
+    """All rows, and the revision at which they were read; None: it rose meanwhile."""
 
     rows: Rows
-    one_state: bool
+    revision: str | None
 
 
 class WholeLedger(Ledger):
@@ -51,7 +51,11 @@ class WholeLedger(Ledger):
                 done += len(getattr(page, kind))
                 progress("reading Moorage", done, done)
                 after = page.next
-        return Read(found, len(revisions) == 1)
+        return Read(found, revisions.pop() if len(revisions) == 1 else None)
+
+    def is_at(self, revision: str | None) -> bool:
+        """Return whether nothing at all was committed since a revision."""
+        return revision is not None and self.page("classes", limit=1).revision == revision
 
     def shown(self) -> Iterator[ProviderShown]:
         """Yield all providers, with what is offered of them."""
