@@ -61,10 +61,12 @@ def _answers(url: str, both: Pair) -> dict[str, Any]:
         *("/traits?associated=true", "/traits?name=startswith:CUSTOM_", "/resource_classes"),
         *(f"/resource_providers/{uuid}{part}" for uuid in both.made.providers for part in PARTS),
         *(f"/allocations/{uuid}" for uuid in both.made.consumers),
-        *(f"/usages?project_id={project}" for project in both.made.projects),
         "/allocation_candidates?resources=VCPU:1,MEMORY_MB:64",
     ]
-    return {path: _sorted(ask.get(path)) for path in paths}
+    # With types, from 1.38 on, the original fails on PostgreSQL.
+    old = Asking(url, version="1.37")
+    usages = [f"/usages?project_id={project}" for project in both.made.projects]
+    return {path: _sorted(by.get(path)) for by, of in ((ask, paths), (old, usages)) for path in of}
 
 
 def _sorted(value: Any) -> Any:
@@ -172,13 +174,18 @@ def test_a_ledger_that_changes_is_not_exported(both: Pair, tmp_path: Path) -> No
     stop = threading.Event()
     begun = threading.Event()
 
+    uuid = both.made.homes[1][0]
+    path = f"/resource_providers/{uuid}"
+    before = Asking(both.server.url).get(path)["name"]
+
     def write() -> None:
         ask = Asking(both.server.url)
+        number = 0
         while not stop.is_set():
-            uuid = str(uuid4())
-            ask.do("POST", "/resource_providers", {"name": uuid, "uuid": uuid})
+            ask.do("PUT", path, {"name": f"renamed {number}"})
             begun.set()
-            ask.do("DELETE", f"/resource_providers/{uuid}")
+            number += 1
+        ask.do("PUT", path, {"name": before})
 
     with ThreadPoolExecutor(1) as pool:
         writing = pool.submit(write)

@@ -1,4 +1,4 @@
-"""A filled original on SQLite, and a server of Moorage that has imported it."""
+"""A filled original, and a server of Moorage that has imported it."""
 
 import os
 import subprocess
@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.e2e.support.server import Server, serve
+from tests.moving.support import engines
 from tests.moving.support.generator import Generated, fill
 from tests.moving.support.original import PYTHON, SCRIPT, SETTINGS, Original
 from tests.support import warm
@@ -43,12 +44,12 @@ class Pair:
 
 
 @contextmanager
-def pair(providers: int, allocations: int, seed: int = 1) -> Iterator[Pair]:
+def pair(providers: int, allocations: int, engine: str = "sqlite") -> Iterator[Pair]:
     """Yield an original with so many providers and allocations, imported."""
     with tempfile.TemporaryDirectory(prefix="moorage-pair-") as folder:
         place = Path(folder)
-        with Original(f"sqlite:///{place / 'placement.db'}") as original:
-            made = fill(original.url, seed, providers, allocations, clients=1)
+        with Original(engines.fresh(engine, place)) as original:
+            made = fill(original.url, 1, providers, allocations, engines.clients(engine))
             with serve(place / "moorage.db", "--auth", "noauth2", "--no-access-log") as server:
                 both = Pair(original, server, made)
                 report = ("--report", str(place / "report"))

@@ -64,9 +64,10 @@ class PlacementApi:
                 f"{self.url} is not a Placement API: GET / answers {found.status}"
             ) from None
 
-    def get(self, path: str) -> Answer:
-        """Return the answer to a GET, with any status."""
-        headers = {"OpenStack-API-Version": f"placement 1.{self.minor}"} if self.minor else {}
+    def get(self, path: str, minor: int | None = None) -> Answer:
+        """Return the answer to a GET, with any status; `minor`: at another microversion."""
+        version = self.minor if minor is None else minor
+        headers = {"OpenStack-API-Version": f"placement 1.{version}"} if version else {}
         if self._token is not None:
             headers[TOKEN_HEADER] = self._token(False)
         status, sent, raw = self._got(path, headers)

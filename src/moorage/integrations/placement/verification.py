@@ -23,6 +23,7 @@ from moorage.integrations.placement.judging import (
     Question,
     collapsed,
     differences,
+    fails,
     is_rounded,
     walk,
 )
@@ -41,6 +42,9 @@ PAUSE_SECONDS = 1.0
 
 IN_FLIGHT = 8
 """Questions at the same time; each is asked of both."""
+
+BEFORE_TYPES = 37
+"""The last microversion without consumer types."""
 
 TIMES = ("created_at", "updated_at")
 
@@ -183,7 +187,13 @@ class Verification:
         theirs = self._original.get(question.path)
         ours = self._ours.get(question.path)
         refused = theirs.status >= 300 and ours.status >= 300
-        return list(differences(question, theirs, ours, self._around)), refused
+        found = list(differences(question, theirs, ours, self._around))
+        if fails(question, theirs):
+            theirs, ours = (
+                side.get(question.path, BEFORE_TYPES) for side in (self._original, self._ours)
+            )
+            found += differences(question, theirs, ours, self._around)
+        return found, refused
 
 
 class _Told:
