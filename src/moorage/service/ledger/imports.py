@@ -136,7 +136,7 @@ class RowsWrite(LedgerUseCase[None]):
         trees = imports.moved_trees(facts, self.wanted)
         if not trees <= facts.loaded.trees:
             raise Restart(TreesNeeded(LedgerKeys(trees=trees)))
-        return self.decided(imports.write(facts, when.stamp, self.wanted), None)
+        return self.decided(imports.write(facts, self.wanted), None)
 
 
 class Imports:
