@@ -4,6 +4,7 @@ While an import is under way, every other change of the ledger is refused: `serv
 that for all requests (`import_room.py`).
 """
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -28,6 +29,20 @@ from moorage.service.feed.peer_changes import PeerChanges
 from moorage.service.pages import page_of, rows_to_read
 from moorage.store.api import Engine
 from moorage.store.ledger import reads
+
+RACED = frozenset(
+    {
+        Code.LEDGER_IN_USE,
+        Code.PROVIDER_IN_USE,
+        Code.PROVIDER_HAS_CHILDREN,
+        Code.CLASS_IN_USE,
+        Code.TRAIT_IN_USE,
+    }
+)
+"""The refusals of an abort that others race by writing rows."""
+
+RACES_MAX = 100
+"""How often an abort begins again."""
 
 MARK_TARGET = "ledger"
 """The target of audit rows."""
@@ -73,7 +88,7 @@ class ImportBegin(_MarkCase):
         assert facts is not None
         change, self.mark = importing.begin(facts, when.stamp, self.source, self.by.who)
         if change is not None:
-            self._note(when, "begin", facts.counts or RowCounts(0, 0, 0, 0))
+            self._note(when, "begin", facts.counts or RowCounts())
         return Changes(imports=change)
 
 
@@ -184,21 +199,25 @@ class Imports:
         If it is interrupted, the import is still under way: abort it again, or resume it.
         """
         await self.under_way()
-        deleted = {"classes": 0, "traits": 0, "providers": 0, "consumers": 0}
-        while True:
-            while (gone := await self._next_rows()) is not None:
-                await self.write(gone)
-                deleted["classes"] += len(gone.gone_classes)
-                deleted["traits"] += len(gone.gone_traits)
-                deleted["providers"] += len(gone.gone_providers)
-                deleted["consumers"] += len(gone.gone_consumers)
+        deleted: Counter[str] = Counter()
+        for last in [*[False] * (RACES_MAX - 1), True]:
             try:
+                await self._delete_all(deleted)
                 await self._transactor.submit(ImportAbort(by, RowCounts(**deleted)))
             except Error as error:
-                if error.code is not Code.LEDGER_IN_USE:
+                if last or error.code not in RACED:
                     raise
             else:
                 return
+
+    async def _delete_all(self, deleted: Counter[str]) -> None:
+        """Delete all rows, and count them. Raises `Error`: others write rows meanwhile."""
+        while (gone := await self._next_rows()) is not None:
+            await self.write(gone)
+            deleted["classes"] += len(gone.gone_classes)
+            deleted["traits"] += len(gone.gone_traits)
+            deleted["providers"] += len(gone.gone_providers)
+            deleted["consumers"] += len(gone.gone_consumers)
 
     async def _next_rows(self) -> Rows | None:
         """Return rows to delete, of one kind that others no longer need; None: there are none."""

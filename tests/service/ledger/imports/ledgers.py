@@ -217,6 +217,3 @@ async def sent_in_any_order(
                 return sent + 1
         chunks = refused
     return sent
-
-
-
