@@ -230,13 +230,12 @@ class Imports:
             leaves = await self._engine.read_aside(reads.provider_leaves_window(IMPORT_ROWS_MAX))
             if leaves:
                 return Rows(gone_providers=frozenset(leaves))
-            for block in ("resource_classes_window", "traits_window"):
-                window = reads.names_window(block, "", IMPORT_ROWS_MAX)
-                _, names = await self._engine.read_aside(window)
-                if names:
-                    some = frozenset(one.name for one in names)
-                    classes = block == "resource_classes_window"
-                    return Rows(gone_classes=some) if classes else Rows(gone_traits=some)
+            _, classes = await self._engine.read_aside(reads.classes_window("", IMPORT_ROWS_MAX))
+            if classes:
+                return Rows(gone_classes=frozenset(one.name for one in classes))
+            _, traits = await self._engine.read_aside(reads.traits_window("", IMPORT_ROWS_MAX))
+            if traits:
+                return Rows(gone_traits=frozenset(one.name for one in traits))
         return None
 
     async def names(
@@ -246,11 +245,9 @@ class Imports:
 
         `kind`: `classes` or `traits`. Raises `Error`: INVALID, UNAVAILABLE; so do the others.
         """
-        block = "resource_classes_window" if kind == "classes" else "traits_window"
+        window = reads.classes_window if kind == "classes" else reads.traits_window
         with errors.translated():
-            revision, found = await self._engine.read_aside(
-                reads.names_window(block, after, rows_to_read(limit))
-            )
+            revision, found = await self._engine.read_aside(window(after, rows_to_read(limit)))
         return revision, *page_of(found, limit, lambda one: one.name)
 
     async def providers(self, after: str, limit: int) -> tuple[str, list[Described], str | None]:

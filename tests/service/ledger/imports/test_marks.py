@@ -1,4 +1,4 @@
-"""The mark of an import outlives restarts and backups, and is told to followers."""
+"""The mark of an import outlives restarts and backups, and is reported to followers."""
 
 import asyncio
 import random
@@ -46,7 +46,7 @@ def test_a_restored_backup_is_still_importing(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
-def test_followers_and_auditors_are_told(database: Database) -> None:
+def test_followers_and_auditors_are_notified(database: Database) -> None:
     """The change feed has the mark, and the audit log how many rows there were."""
 
     async def scenario() -> None:
@@ -57,11 +57,11 @@ def test_followers_and_auditors_are_told(database: Database) -> None:
             await service.imports.write(rows_of(differences(Ledger(), source)))
             await service.imports.finish(TESTER)
             window = await service.watch.window(cursor)
-            told = [one.row for one in window.changes if one.row.kind == "import"]
-            assert [one.key for one in told] == ["ledger", "ledger"]
-            assert told[0].body is not None
-            assert json.decode(told[0].body)["source"] == SOURCE
-            assert told[1].body is None
+            reported = [one.row for one in window.changes if one.row.kind == "import"]
+            assert [one.key for one in reported] == ["ledger", "ledger"]
+            assert reported[0].body is not None
+            assert json.decode(reported[0].body)["source"] == SOURCE
+            assert reported[1].body is None
             rows, _ = await service.audit.page(None, 10)
             found = {row.action: json.decode(row.after or "null") for row in rows}
             assert found["import.begin"]["providers"] == 0
