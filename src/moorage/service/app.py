@@ -29,7 +29,6 @@ from moorage.service.os_vocabulary import STANDARD_CLASSES, STANDARD_TRAITS
 from moorage.service.searches import Searches
 from moorage.service.token_ends import TokenEnds
 from moorage.service.unsent_memory import UnsentMemory
-from moorage.store import import_mark
 from moorage.store.api import Engine
 
 
@@ -53,13 +52,14 @@ class Service:
     admission: Admission
     fleet: Fleet
     reporters: Reporters
-    imports: Imports
     saved: SavedCatalog | None
     """Where the catalog is saved for the next start; None: nowhere."""
     unsent: UnsentMemory = field(default_factory=UnsentMemory)
     token_ends: TokenEnds = field(init=False)
+    imports: Imports = field(init=False)
 
     def __post_init__(self) -> None:
+        self.imports = Imports(self.engine, self.transactor, self.feed, self.turns)
         self.token_ends = TokenEnds(self.engine, self.access, self.admission, self.clock)
         self.chores.add(self.token_ends.look)
         self.chores.start()
@@ -92,8 +92,6 @@ class Service:
         index = CatalogIndex(engine, feed, standard_classes, standard_traits, turns, saved)
         searches = Searches(turns, candidates_max, whole=index.whole)
         await index.load()
-        found = await engine.read(import_mark.mark_load())
-        feed.mark.note(*feed.position[:2], found)
         batches = Batches(clock, service_clock, standard_classes, standard_traits, feed.mark)
         parts = (engine, feed, index, batches, turns, searches)
         transactor = Transactor(*parts, queue_max=queue_max, on_fatal=on_fatal)
@@ -125,7 +123,6 @@ class Service:
             admission=admission,
             fleet=fleet,
             reporters=reporters,
-            imports=Imports(engine, transactor, feed, turns),
             saved=saved,
             chores=chores,
             turns=turns,

@@ -227,8 +227,10 @@ def wipe() -> Plan[int]:
         Write("traits_wipe", [()]),
         Write("changes_wipe", [()]),
     ]
-    locks = [Query("ledger_lock"), Query("admission_lock")]
-    revision = int((yield [*locks, *tables, Query("clock_raise", (0,))])[-1][0][0])
+    locks = [Query("ledger_lock"), Query("admission_lock"), import_mark.LOAD]
+    *_, ((mark,),) = yield locks
+    tables.append(Write("import_write", [(None, mark)]))
+    revision = int((yield [*tables, Query("clock_raise", (0,))])[-1][0][0])
     yield [Write("clock_compact", [(revision,)])]
     return revision
 

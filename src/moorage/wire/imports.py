@@ -106,7 +106,9 @@ class RowsWanted:
     """Rows to write: each replaces the one with its name or UUID as a whole.
 
     All or nothing. A parent, a provider of an allocation, and a custom name must be there, or be
-    among these rows; the same rows again change nothing. Within one request, `gone` comes first.
+    among these rows; the same rows again change nothing. Only the result of a request must be
+    consistent: a provider is gone in the request in which its last consumer moves. Of what is
+    written and gone in one request, the row stays.
     """
 
     classes: list[NameRow] = field(default_factory=list)

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Self
 
 SECONDS = 120.0
 
@@ -23,9 +24,17 @@ class Importing:
         self.file = folder / "placement.url"
         self.file.write_text(database + "\n")
         self.file.chmod(0o600)
+        self._source = ["--database-file", str(self.file)]
+
+    @classmethod
+    def over_api(cls, folder: Path, url: str, server: str) -> Self:
+        """Return the command for an original that is read over its API."""
+        found = cls(folder, "", server)
+        found._source = ["--url", url, "--source-token", "admin"]
+        return found
 
     def _words(self, *options: str) -> list[str]:
-        words = ["import", "placement", "--database-file", str(self.file), *options]
+        words = ["import", "placement", *self._source, *options]
         return [*words, "--server", self._server, "--token", "admin"]
 
     def _environment(self) -> dict[str, str]:

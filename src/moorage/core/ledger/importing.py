@@ -15,10 +15,10 @@ from moorage.core.texts import check_plain
 class RowCounts(Struct, frozen=True):
     """How many rows the ledger has."""
 
-    classes: int
-    traits: int
-    providers: int
-    consumers: int
+    classes: int = 0
+    traits: int = 0
+    providers: int = 0
+    consumers: int = 0
 
     def __bool__(self) -> bool:
         return bool(self.classes or self.traits or self.providers or self.consumers)

@@ -5,15 +5,12 @@ and trees are computed: what of an inventory is used, and the root of each provi
 again change nothing, so an import that was interrupted is simply repeated.
 """
 
-from collections.abc import Iterable, Mapping
-
 from msgspec import Struct
 from msgspec.structs import replace
 
 from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
 from moorage.core.ids import AggregateId, ConsumerId, ProviderId
-from moorage.core.ledger.bulk import Trial
 from moorage.core.ledger.facts import Changes, Facts, Keys
 from moorage.core.ledger.model import (
     NO_TAGS,
@@ -117,8 +114,8 @@ def keys_for(rows: Rows) -> Keys:
 
 
 def moved_trees(facts: Facts, rows: Rows) -> set[ProviderId]:
-    """Return providers whose trees must be loaded, because some get another parent."""
-    needed: set[ProviderId] = set()
+    """Return providers whose trees must be loaded: some get another parent, or are others."""
+    needed = _renewed(facts, rows)
     for uuid in _moved(facts, rows):
         needed.add(uuid)
         parent = rows.providers[uuid].parent
@@ -127,30 +124,35 @@ def moved_trees(facts: Facts, rows: Rows) -> set[ProviderId]:
     return needed
 
 
-def write(facts: Facts, now: Instant, rows: Rows) -> Changes:
+def write(facts: Facts, rows: Rows) -> Changes:
     """Return the changes that make the ledger have these rows, and lack those that are gone.
 
-    The facts are changed, too. Raises CLASS_UNKNOWN, TRAIT_UNKNOWN, PARENT_UNKNOWN,
-    PROVIDER_UNKNOWN, INVENTORY_UNKNOWN, DUPLICATE_PROVIDER, TREE_LOOP, INVENTORY_IN_USE,
-    PROVIDER_IN_USE, PROVIDER_HAS_CHILDREN, CLASS_IN_USE, TRAIT_IN_USE, LIMIT_EXCEEDED; then nothing
-    is changed.
+    Only the result must be consistent: a provider may be gone because its last consumer moves, and
+    its name may be taken. Raises CLASS_UNKNOWN, TRAIT_UNKNOWN, PARENT_UNKNOWN, PROVIDER_UNKNOWN,
+    INVENTORY_UNKNOWN, DUPLICATE_PROVIDER, TREE_LOOP, INVENTORY_IN_USE, PROVIDER_IN_USE,
+    PROVIDER_HAS_CHILDREN, CLASS_IN_USE, TRAIT_IN_USE, LIMIT_EXCEEDED.
     """
-    trial = Trial(facts, now)
-    try:
-        trial.step(_without_consumers(facts, rows.gone_consumers))
-        trial.step(_without_providers(facts, rows.gone_providers))
-        trial.step(_without_words(facts, rows))
-        trial.step(
-            Changes(
-                classes=_differing(facts.classes, rows.classes),
-                traits=_differing(facts.traits, rows.traits),
-            )
-        )
-        trial.step(_written(facts, rows))
-    except BaseException:
-        trial.take_back()
-        raise
-    return trial.changes
+    gone = {uuid for uuid in rows.gone_providers - rows.providers.keys() if uuid in facts.providers}
+    changes = Changes()
+    _words(facts, rows, gone, changes)
+    _check_names(facts, rows, gone)
+    roots = _Roots(facts, rows, gone)
+    for image in rows.providers.values():
+        _check_words(facts, rows, image)
+        _provider(facts, changes, image, roots.of(image.uuid))
+    for uuid in roots.below:
+        stored, root = facts.providers[uuid], roots.of(uuid)
+        if stored.root != root:
+            changes.providers[uuid] = replace(stored, root=root)
+    _trees_renewed(facts, rows, gone, changes)
+    net = _consumers(facts, rows, gone, changes)
+    _inventories(facts, rows, changes, net)
+    _providers_gone(facts, rows, gone, changes, net)
+    for key, amount in net.items():
+        if amount:
+            inventory = facts.inventories[key[0]][key[1]]
+            changes.inventories[key] = replace(inventory, used=inventory.used + amount)
+    return changes
 
 
 def _check_provider(image: ProviderImage) -> None:
@@ -201,84 +203,33 @@ Held = dict[tuple[ProviderId, str], int]
 """Amounts by provider and class."""
 
 
-def _without_consumers(facts: Facts, gone: Iterable[ConsumerId]) -> Changes:
-    given: Held = {}
-    found = [facts.consumers[uuid] for uuid in gone if uuid in facts.consumers]
-    for consumer in found:
-        _add(given, consumer, -1)
-    return Changes(
-        consumers={consumer.uuid: None for consumer in found},
-        inventories={key: _shifted(facts, key, amount) for key, amount in given.items()},
-    )
-
-
-def _without_providers(facts: Facts, gone: Iterable[ProviderId]) -> Changes:
-    found = {uuid for uuid in gone if uuid in facts.providers}
-    changes = Changes()
-    for uuid in sorted(found):
-        if facts.children.get(uuid, set()) - found:
-            raise Error(Code.PROVIDER_HAS_CHILDREN, f"Provider {uuid} has children.")
-        inventories = facts.inventories_of(uuid)
-        if any(inventory.used for inventory in inventories.values()):
-            raise Error(Code.PROVIDER_IN_USE, f"Provider {uuid} has allocations.")
-        changes.providers[uuid] = None
-        changes.tags[uuid] = NO_TAGS
-        changes.inventories.update({(uuid, name): None for name in inventories})
-    return changes
-
-
-def _without_words(facts: Facts, rows: Rows) -> Changes:
-    changes = Changes()
-    for name in rows.gone_classes & facts.classes.keys():
-        if facts.class_uses[name]:
+def _words(facts: Facts, rows: Rows, gone: set[ProviderId], changes: Changes) -> None:
+    """Add custom names that differ, and delete those that are gone and no longer used."""
+    for name, row in rows.classes.items():
+        if facts.classes.get(name) != row:
+            changes.classes[name] = row
+    for name, row in rows.traits.items():
+        if facts.traits.get(name) != row:
+            changes.traits[name] = row
+    left = {*rows.providers, *gone}
+    for name in (rows.gone_classes & facts.classes.keys()) - rows.classes.keys():
+        stay = facts.class_uses[name] - sum(name in facts.inventories_of(uuid) for uuid in left)
+        if stay or any(name in image.inventories for image in rows.providers.values()):
             raise Error(Code.CLASS_IN_USE, f"Resource class {name} is in use in inventory.")
         changes.classes[name] = None
-    for name in rows.gone_traits & facts.traits.keys():
-        if facts.trait_uses[name]:
+    for name in (rows.gone_traits & facts.traits.keys()) - rows.traits.keys():
+        stay = facts.trait_uses[name] - sum(name in facts.tags_of(uuid).traits for uuid in left)
+        if stay or any(name in image.traits for image in rows.providers.values()):
             raise Error(Code.TRAIT_IN_USE, f"The trait {name} is in use by a resource provider.")
         changes.traits[name] = None
-    return changes
 
 
-def _differing(
-    stored: Mapping[str, CustomName], rows: Mapping[str, CustomName]
-) -> dict[str, CustomName | None]:
-    return {name: row for name, row in rows.items() if stored.get(name) != row}
-
-
-def _written(facts: Facts, rows: Rows) -> Changes:
-    """Return the changes of providers and consumers, on facts without those that are gone."""
-    changes = Changes()
-    _check_names(facts, rows)
-    roots = _Roots(facts, rows)
-    for image in rows.providers.values():
-        _check_words(facts, image)
-        _provider(facts, changes, image, roots.of(image.uuid))
-    for uuid in roots.below:
-        stored, root = facts.providers[uuid], roots.of(uuid)
-        if stored.root != root:
-            changes.providers[uuid] = replace(stored, root=root)
-    net: Held = {}
-    for consumer in rows.consumers.values():
-        before = facts.consumers.get(consumer.uuid)
-        if before == consumer:
-            continue
-        _check_held(facts, rows, consumer)
-        _add(net, consumer, 1)
-        if before is not None:
-            _add(net, before, -1)
-        changes.consumers[consumer.uuid] = consumer
-        _places(facts, rows, changes, consumer)
-    _inventories(facts, rows, changes, net)
-    return changes
-
-
-def _check_names(facts: Facts, rows: Rows) -> None:
+def _check_names(facts: Facts, rows: Rows, gone: set[ProviderId]) -> None:
     taken: dict[str, ProviderId] = {}
     for image in rows.providers.values():
         owner = facts.names.get(image.name, image.uuid)
-        if owner != image.uuid and owner in rows.providers:  # it gets another name
-            owner = image.uuid if rows.providers[owner].name != image.name else owner
+        if owner in gone or (owner in rows.providers and rows.providers[owner].name != image.name):
+            owner = image.uuid  # the present one leaves the name
         if owner != image.uuid or taken.setdefault(image.name, image.uuid) != image.uuid:
             raise Error(
                 Code.DUPLICATE_PROVIDER,
@@ -286,12 +237,12 @@ def _check_names(facts: Facts, rows: Rows) -> None:
             )
 
 
-def _check_words(facts: Facts, image: ProviderImage) -> None:
+def _check_words(facts: Facts, rows: Rows, image: ProviderImage) -> None:
     for name in image.inventories:
-        if not facts.has_class(name):
+        if not (facts.has_class(name) or name in rows.classes):
             raise Error(Code.CLASS_UNKNOWN, f"Provider {image.uuid}: no such class {name}.")
     for name in image.traits:
-        if not facts.has_trait(name):
+        if not (facts.has_trait(name) or name in rows.traits):
             raise Error(Code.TRAIT_UNKNOWN, f"Provider {image.uuid}: no such trait {name}.")
 
 
@@ -313,14 +264,60 @@ def _provider(facts: Facts, changes: Changes, image: ProviderImage, root: Provid
         changes.providers[uuid] = after
     stored = facts.tags_of(uuid)
     tags = Tags(image.traits, image.aggregates, image.updated_at, stored.reported)
-    if tags != stored and (tags.traits or tags.aggregates or stored != NO_TAGS):
+    is_another = _is_another(before, after)
+    if (tags != stored or is_another) and (tags.traits or tags.aggregates or stored != NO_TAGS):
         changes.tags[uuid] = tags
 
 
-def _check_held(facts: Facts, rows: Rows, consumer: Consumer) -> None:
+def _consumers(facts: Facts, rows: Rows, gone: set[ProviderId], changes: Changes) -> Held:
+    """Add consumers that differ or are gone; return by how much the use of inventories rises."""
+    net: Held = {}
+    for uuid in rows.gone_consumers - rows.consumers.keys():
+        before = facts.consumers.get(uuid)
+        if before is not None:
+            _add(net, before, -1)
+            changes.consumers[uuid] = None
+    for consumer in rows.consumers.values():
+        before = facts.consumers.get(consumer.uuid)
+        if before == consumer:
+            continue
+        _check_held(facts, rows, gone, consumer)
+        _add(net, consumer, 1)
+        if before is not None:
+            _add(net, before, -1)
+        changes.consumers[consumer.uuid] = consumer
+        _places(facts, rows, changes, consumer)
+    return net
+
+
+def _is_another(before: Provider | None, after: Provider | ProviderImage) -> bool:
+    """Return whether it was deleted and created again: then followers need all of it again."""
+    return before is not None and before.created_at != after.created_at
+
+
+def _renewed(facts: Facts, rows: Rows) -> set[ProviderId]:
+    """Return the roots that were deleted and created again."""
+    found = set()
+    for uuid, image in rows.providers.items():
+        before = facts.providers.get(uuid)
+        if before is not None and before.root == uuid and _is_another(before, image):
+            found.add(uuid)
+    return found
+
+
+def _trees_renewed(facts: Facts, rows: Rows, gone: set[ProviderId], changes: Changes) -> None:
+    """Add the members of trees whose root was created again, even if they stay as they are."""
+    renewed = _renewed(facts, rows)
+    if renewed:
+        for uuid, member in facts.providers.items():
+            if member.root in renewed and uuid not in gone:
+                changes.providers.setdefault(uuid, member)
+
+
+def _check_held(facts: Facts, rows: Rows, gone: set[ProviderId], consumer: Consumer) -> None:
     for uuid, amounts in consumer.allocations.items():
         image = rows.providers.get(uuid)
-        if image is None and uuid not in facts.providers:
+        if image is None and (uuid not in facts.providers or uuid in gone):
             raise Error(Code.PROVIDER_UNKNOWN, f"Consumer {consumer.uuid}: no provider {uuid}.")
         offered = facts.inventories_of(uuid) if image is None else image.inventories
         for name in amounts:
@@ -341,9 +338,10 @@ def _places(facts: Facts, rows: Rows, changes: Changes, consumer: Consumer) -> N
 
 
 def _inventories(facts: Facts, rows: Rows, changes: Changes, net: Held) -> None:
-    """Add the inventories: as the rows say, used as before and by the difference."""
+    """Add inventories as the rows say, used as before and by `net`, from which they are taken."""
     for uuid, image in rows.providers.items():
         stored = facts.inventories_of(uuid)
+        is_another = _is_another(facts.providers.get(uuid), image)
         for name, inventory in stored.items():
             if name in image.inventories:
                 continue
@@ -359,16 +357,22 @@ def _inventories(facts: Facts, rows: Rows, changes: Changes, net: Held) -> None:
             after = replace(row, used=used)
             if before is not None:
                 after = replace(after, offered=before.offered, withheld=before.withheld)
-            if after != before:
+            if after != before or is_another:
                 changes.inventories[uuid, name] = after
-    for key, amount in net.items():
-        if amount:
-            changes.inventories[key] = _shifted(facts, key, amount)
 
 
-def _shifted(facts: Facts, key: tuple[ProviderId, str], amount: int) -> Inventory:
-    inventory = facts.inventories[key[0]][key[1]]
-    return replace(inventory, used=inventory.used + amount)
+def _providers_gone(
+    facts: Facts, rows: Rows, gone: set[ProviderId], changes: Changes, net: Held
+) -> None:
+    for uuid in sorted(gone):
+        if any(child not in gone and child not in rows.providers for child in facts.children[uuid]):
+            raise Error(Code.PROVIDER_HAS_CHILDREN, f"Provider {uuid} has children.")
+        changes.providers[uuid] = None
+        changes.tags[uuid] = NO_TAGS
+        for name, inventory in facts.inventories_of(uuid).items():
+            if inventory.used + net.pop((uuid, name), 0):
+                raise Error(Code.PROVIDER_IN_USE, f"Provider {uuid} has allocations.")
+            changes.inventories[uuid, name] = None
 
 
 def _add(sums: Held, consumer: Consumer, sign: int) -> None:
@@ -390,10 +394,11 @@ def _moved(facts: Facts, rows: Rows) -> list[ProviderId]:
 class _Roots:
     """The roots of providers once the rows are written; raises TREE_LOOP, PARENT_UNKNOWN."""
 
-    def __init__(self, facts: Facts, rows: Rows) -> None:
+    def __init__(self, facts: Facts, rows: Rows, gone: set[ProviderId]) -> None:
         """Find all that is below moved providers. Raises LIMIT_EXCEEDED: too many."""
         self._facts = facts
         self._rows = rows
+        self._gone = gone
         self._known: dict[ProviderId, ProviderId] = {}
         below: dict[ProviderId, None] = {}
         waiting = _moved(facts, rows)
@@ -407,7 +412,7 @@ class _Roots:
                     Code.LIMIT_EXCEEDED,
                     f"More than {TREE_SIZE_MAX} providers are below those that get another parent.",
                 )
-        self.below = [uuid for uuid in below if uuid not in rows.providers]
+        self.below = [uuid for uuid in below if uuid not in rows.providers and uuid not in gone]
         """Providers without rows that are below moved ones, now."""
         self._below = frozenset(below)
 
@@ -433,7 +438,7 @@ class _Roots:
             parent = image.parent
         else:
             stored = self._facts.providers.get(uuid)
-            if stored is None:
+            if stored is None or uuid in self._gone:
                 raise Error(Code.PARENT_UNKNOWN, f"Provider {child}: there is no parent {uuid}.")
             if uuid not in self._below:  # nothing above it is moved
                 self._known[uuid] = stored.root

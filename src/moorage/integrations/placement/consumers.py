@@ -18,7 +18,7 @@ from moorage.integrations.placement.values import (
     type_of,
     uuid_of,
 )
-from moorage.wire.imports import ConsumerRow
+from moorage.wire.imports import ConsumerRow, InventoryRow
 
 Table = Iterable[tuple[Any, ...]]
 
@@ -206,10 +206,14 @@ class Consumers:
         self._held.clear()
         for (key, name), used in self._used.items():
             provider = self._providers.by_key[key]
-            one = provider.inventories[name]
-            capacity = int((one.total - one.reserved) * one.allocation_ratio)
-            if used > capacity:
-                self._oddities.note(
-                    "over_capacity",
-                    f"provider {provider.uuid} ({provider.name}), {name}: {used} of {capacity}",
-                )
+            shown = f"{provider.uuid} ({provider.name})"
+            note_over_capacity(self._oddities, shown, name, provider.inventories[name], used)
+
+
+def note_over_capacity(
+    oddities: Oddities, provider: str, name: str, inventory: InventoryRow, used: int
+) -> None:
+    """Add an inventory of which more is allocated than there is."""
+    capacity = int((inventory.total - inventory.reserved) * inventory.allocation_ratio)
+    if used > capacity:
+        oddities.note("over_capacity", f"provider {provider}, {name}: {used} of {capacity}")

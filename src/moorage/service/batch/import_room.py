@@ -34,7 +34,7 @@ class ImportRoom:
 
     def refusal(self, work: UseCase[object], keys: Keys) -> Error | None:
         """Return why a request is refused before it is decided: it needs the ledger."""
-        if self.mark is None or work.imports or work.internal or not len(keys.ledger):
+        if self.mark is None or work.imports or work.is_followed or not len(keys.ledger):
             return None
         return importing.refusal(self.mark)
 

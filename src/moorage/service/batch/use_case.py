@@ -34,9 +34,9 @@ class UseCase(Generic[A]):
     imports: ClassVar[bool] = False
     """Whether it is a request of an import, which alone may change the ledger meanwhile."""
 
-    internal: ClassVar[bool] = False
-    """Whether the server submits it itself: during an import it is refused only if it would change
-    the ledger, even if it reads it."""
+    is_followed: ClassVar[bool] = False
+    """Whether the ledger only follows what it decides: during an import it is refused if the ledger
+    would change, not for reading it."""
 
     @property
     def large(self) -> bool:

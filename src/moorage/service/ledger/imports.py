@@ -4,6 +4,7 @@ While an import is under way, every other change of the ledger is refused: `serv
 that for all requests (`import_room.py`).
 """
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -28,6 +29,20 @@ from moorage.service.feed.peer_changes import PeerChanges
 from moorage.service.pages import page_of, rows_to_read
 from moorage.store.api import Engine
 from moorage.store.ledger import reads
+
+RACED = frozenset(
+    {
+        Code.LEDGER_IN_USE,
+        Code.PROVIDER_IN_USE,
+        Code.PROVIDER_HAS_CHILDREN,
+        Code.CLASS_IN_USE,
+        Code.TRAIT_IN_USE,
+    }
+)
+"""The refusals of an abort that others race by writing rows."""
+
+RACES_MAX = 100
+"""How often an abort begins again."""
 
 MARK_TARGET = "ledger"
 """The target of audit rows."""
@@ -73,7 +88,7 @@ class ImportBegin(_MarkCase):
         assert facts is not None
         change, self.mark = importing.begin(facts, when.stamp, self.source, self.by.who)
         if change is not None:
-            self._note(when, "begin", facts.counts or RowCounts(0, 0, 0, 0))
+            self._note(when, "begin", facts.counts or RowCounts())
         return Changes(imports=change)
 
 
@@ -136,7 +151,7 @@ class RowsWrite(LedgerUseCase[None]):
         trees = imports.moved_trees(facts, self.wanted)
         if not trees <= facts.loaded.trees:
             raise Restart(TreesNeeded(LedgerKeys(trees=trees)))
-        return self.decided(imports.write(facts, when.stamp, self.wanted), None)
+        return self.decided(imports.write(facts, self.wanted), None)
 
 
 class Imports:
@@ -184,21 +199,25 @@ class Imports:
         If it is interrupted, the import is still under way: abort it again, or resume it.
         """
         await self.under_way()
-        deleted = {"classes": 0, "traits": 0, "providers": 0, "consumers": 0}
-        while True:
-            while (gone := await self._next_rows()) is not None:
-                await self.write(gone)
-                deleted["classes"] += len(gone.gone_classes)
-                deleted["traits"] += len(gone.gone_traits)
-                deleted["providers"] += len(gone.gone_providers)
-                deleted["consumers"] += len(gone.gone_consumers)
+        deleted: Counter[str] = Counter()
+        for last in [*[False] * (RACES_MAX - 1), True]:
             try:
+                await self._delete_all(deleted)
                 await self._transactor.submit(ImportAbort(by, RowCounts(**deleted)))
             except Error as error:
-                if error.code is not Code.LEDGER_IN_USE:
+                if last or error.code not in RACED:
                     raise
             else:
                 return
+
+    async def _delete_all(self, deleted: Counter[str]) -> None:
+        """Delete all rows, and count them. Raises `Error`: others write rows meanwhile."""
+        while (gone := await self._next_rows()) is not None:
+            await self.write(gone)
+            deleted["classes"] += len(gone.gone_classes)
+            deleted["traits"] += len(gone.gone_traits)
+            deleted["providers"] += len(gone.gone_providers)
+            deleted["consumers"] += len(gone.gone_consumers)
 
     async def _next_rows(self) -> Rows | None:
         """Return rows to delete, of one kind that others no longer need; None: there are none."""
@@ -211,13 +230,12 @@ class Imports:
             leaves = await self._engine.read_aside(reads.provider_leaves_window(IMPORT_ROWS_MAX))
             if leaves:
                 return Rows(gone_providers=frozenset(leaves))
-            for block in ("resource_classes_window", "traits_window"):
-                window = reads.names_window(block, "", IMPORT_ROWS_MAX)
-                _, names = await self._engine.read_aside(window)
-                if names:
-                    some = frozenset(one.name for one in names)
-                    classes = block == "resource_classes_window"
-                    return Rows(gone_classes=some) if classes else Rows(gone_traits=some)
+            _, classes = await self._engine.read_aside(reads.classes_window("", IMPORT_ROWS_MAX))
+            if classes:
+                return Rows(gone_classes=frozenset(one.name for one in classes))
+            _, traits = await self._engine.read_aside(reads.traits_window("", IMPORT_ROWS_MAX))
+            if traits:
+                return Rows(gone_traits=frozenset(one.name for one in traits))
         return None
 
     async def names(
@@ -227,11 +245,9 @@ class Imports:
 
         `kind`: `classes` or `traits`. Raises `Error`: INVALID, UNAVAILABLE; so do the others.
         """
-        block = "resource_classes_window" if kind == "classes" else "traits_window"
+        window = reads.classes_window if kind == "classes" else reads.traits_window
         with errors.translated():
-            revision, found = await self._engine.read_aside(
-                reads.names_window(block, after, rows_to_read(limit))
-            )
+            revision, found = await self._engine.read_aside(window(after, rows_to_read(limit)))
         return revision, *page_of(found, limit, lambda one: one.name)
 
     async def providers(self, after: str, limit: int) -> tuple[str, list[Described], str | None]:

@@ -78,12 +78,15 @@ def providers_window(after: ProviderId, rows_max: int) -> Plan[list[ProviderId]]
     return [row[0] for row in rows]
 
 
-def names_window(block: str, after: str, rows_max: int) -> Plan[tuple[str, list[CustomName]]]:
-    """Load custom names after one, in order; also the revision, as the others do.
+def classes_window(after: str, rows_max: int) -> Plan[tuple[str, list[CustomName]]]:
+    """Load custom classes after a name, in order; also the revision, as do those that follow."""
+    clock, rows = yield [Query("clock_load"), Query("resource_classes_window", (after, rows_max))]
+    return _revision(clock), [CustomName(*row) for row in rows]
 
-    `block`: `resource_classes_window` or `traits_window`.
-    """
-    clock, rows = yield [Query("clock_load"), Query(block, (after, rows_max))]
+
+def traits_window(after: str, rows_max: int) -> Plan[tuple[str, list[CustomName]]]:
+    """Load custom traits after a name, in order."""
+    clock, rows = yield [Query("clock_load"), Query("traits_window", (after, rows_max))]
     return _revision(clock), [CustomName(*row) for row in rows]
 
 

@@ -88,7 +88,7 @@ ORDER BY consumer, provider, resource_class;
 SELECT uuid FROM consumer WHERE allocations = '{}' ORDER BY uuid;
 
 -- name: consumer_generations_wrong --
-SELECT uuid, generation FROM consumer WHERE generation < 1 ORDER BY uuid;
+SELECT uuid, generation FROM consumer WHERE generation < 0 ORDER BY uuid;
 
 -- name: inventory_classes_load --
 SELECT DISTINCT resource_class FROM inventory ORDER BY 1;
