@@ -15,8 +15,8 @@ import pytest
 import sqlalchemy as sa
 
 from moorage.integrations.placement.addresses import address_of
+from moorage.integrations.placement.capacity_there import not_offered
 from moorage.integrations.placement.judging import single
-from moorage.integrations.placement.whole_ledger import not_offered
 from moorage.wire.providers import InventoryShown
 from tests.moving.support import engines
 from tests.moving.support.original import Asking, Original

@@ -76,7 +76,7 @@ def test_a_changed_ledger_differs(tmp_path: Path) -> None:
 
 
 def test_the_ledger_is_closed_until_the_end(tmp_path: Path) -> None:
-    """Clients of Placement are told why, and when to come back."""
+    """Clients of Placement learn why, and when to come back."""
     database = engines.fresh("sqlite", tmp_path)
     with (
         Original(database) as original,

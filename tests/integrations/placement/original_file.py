@@ -20,7 +20,8 @@ INSERT INTO traits (id, name, created_at) VALUES
 INSERT INTO resource_providers
     (id, uuid, name, generation, root_provider_id, parent_provider_id, created_at, updated_at)
 VALUES
-    (1, '00000000-0000-4000-8000-000000000001', 'größe', 3, 1, NULL, '2024-01-01 00:00:00', '2024-01-02 00:00:00'),
+    (1, '00000000-0000-4000-8000-000000000001', 'größe', 3, 1, NULL, '2024-01-01 00:00:00',
+     '2024-01-02 00:00:00'),
     (2, '00000000-0000-4000-8000-000000000002', '计算', 1, 1, 1, '2024-01-01 00:00:00', NULL);
 INSERT INTO inventories
     (id, resource_provider_id, resource_class_id, total, reserved, min_unit, max_unit, step_size,

@@ -70,8 +70,7 @@ class Model:
         if key is not None:
             for child in [one for one, parent in self.parents.items() if parent == key]:
                 self.parents[child] = self.parents[key]
-            for held in (self.parents, self.names, self.generations, self.tags):
-                del held[key]  # type: ignore[attr-defined]
+            del self.parents[key], self.names[key], self.generations[key], self.tags[key]
             for place in [place for place in self.inventories if place[0] == key]:
                 self._withdraw(place)
 
@@ -163,10 +162,11 @@ def _uses(used: dict[Any, Any], name: str) -> bool:
 COLUMNS = {
     "resource_classes": "id, name, created_at",
     "traits": "id, name, created_at",
-    "resource_providers": "id, uuid, name, generation, root_provider_id, parent_provider_id, created_at",
+    "resource_providers": "id, uuid, name, generation, root_provider_id, parent_provider_id,"
+    " created_at",
     "resource_provider_traits": "trait_id, resource_provider_id, created_at",
-    "inventories": "id, resource_provider_id, resource_class_id, total, reserved, min_unit, max_unit,"
-    " step_size, allocation_ratio, created_at",
+    "inventories": "id, resource_provider_id, resource_class_id, total, reserved, min_unit,"
+    " max_unit, step_size, allocation_ratio, created_at",
     "consumers": "id, uuid, project_id, user_id, generation, consumer_type_id, created_at",
     "allocations": "id, resource_provider_id, consumer_id, resource_class_id, used, created_at",
 }
@@ -284,7 +284,8 @@ def test_an_original_that_changes_is_not_finished(
                 with connection:
                     connection.execute(change)
                     connection.execute(
-                        "DELETE FROM consumers WHERE uuid NOT IN (SELECT consumer_id FROM allocations)"
+                        "DELETE FROM consumers"
+                        " WHERE uuid NOT IN (SELECT consumer_id FROM allocations)"
                     )
                 connection.close()
             return super().read(oddities, progress)

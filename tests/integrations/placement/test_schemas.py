@@ -67,10 +67,11 @@ def test_nothing_is_written_to_the_file(tmp_path: Path) -> None:
     before = file.read_bytes()
     read(file)
     assert file.read_bytes() == before
-    with Database(address_of(f"sqlite:///{file}")).snapshot() as snapshot:
-        with pytest.raises(sqlite3.OperationalError, match="readonly"):
-            raw = snapshot._connection.connection.cursor()
-            raw.execute("DELETE FROM traits")
+    with (
+        Database(address_of(f"sqlite:///{file}")).snapshot() as snapshot,
+        pytest.raises(sqlite3.OperationalError, match="readonly"),
+    ):
+        snapshot._connection.connection.cursor().execute("DELETE FROM traits")
 
 
 def test_a_snapshot_does_not_see_later_writes(tmp_path: Path) -> None:

@@ -52,9 +52,9 @@ class Importing:
             text=True,
         )
 
-    def run(self, *options: str, code: int = 0) -> str:
+    def run(self, *options: str, code: int = 0, small: bool = False) -> str:
         """Run a step to its end; return what it prints. It must exit with this code."""
-        process = self.start(*options)
+        process = self.start(*options, small=small)
         said, failed = process.communicate(timeout=SECONDS)
         assert process.returncode == code, (options, process.returncode, said, failed)
         return said if code == 0 else failed

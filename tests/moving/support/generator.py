@@ -54,7 +54,7 @@ class Generated:
 def fill(
     url: str, seed: int, providers: int, allocations: int, clients: int = CLIENTS
 ) -> Generated:
-    """Write so many providers and allocations, and return what was written.
+    """Write this many providers and allocations, and return what was written.
 
     On SQLite the original needs one client at a time.
     """

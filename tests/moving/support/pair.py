@@ -45,7 +45,7 @@ class Pair:
 
 @contextmanager
 def pair(providers: int, allocations: int, engine: str = "sqlite") -> Iterator[Pair]:
-    """Yield an original with so many providers and allocations, imported."""
+    """Yield an original with this many providers and allocations, imported."""
     with tempfile.TemporaryDirectory(prefix="moorage-pair-") as folder:
         place = Path(folder)
         with Original(engines.fresh(engine, place)) as original:

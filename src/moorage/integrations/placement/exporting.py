@@ -9,12 +9,13 @@ from typing import Any
 import os_resource_classes
 from sqlalchemy import URL
 
+from moorage.integrations.placement.capacity_there import as_offered
 from moorage.integrations.placement.judging import single
 from moorage.integrations.placement.oddities import Oddities
 from moorage.integrations.placement.reading import Progress, read_snapshot
 from moorage.integrations.placement.rows import KINDS, Rows, decoded, encoded
 from moorage.integrations.placement.target import Target, opened
-from moorage.integrations.placement.whole_ledger import Read, WholeLedger, as_offered
+from moorage.integrations.placement.whole_ledger import Read, WholeLedger
 from moorage.wire.imports import ConsumerRow, InventoryRow, NameRow, ProviderRow
 
 READS = 3

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from moorage.client.transport import UnreachableError
 from moorage.integrations.placement.asking import Answer, PlacementApi
-from moorage.integrations.placement.consumers import note_over_capacity
+from moorage.integrations.placement.capacity_there import note_over_capacity
 from moorage.integrations.placement.names import CLASSES, TRAITS
 from moorage.integrations.placement.oddities import Oddities
 from moorage.integrations.placement.reading import Progress, Reading
@@ -52,7 +52,7 @@ BLIND = (
 
 @dataclass
 class _Provider:
-    """What several requests have told of a provider at one generation."""
+    """A provider, from several answers of one generation."""
 
     shown: dict[str, Any]
     inventories: dict[str, InventoryRow] = field(default_factory=dict)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 from urllib.parse import quote
 
+from moorage.integrations.placement.capacity_there import capacity_there
 from moorage.integrations.placement.judging import Question, single
 from moorage.integrations.placement.rows import Rows, decoded
 from moorage.wire.imports import ConsumerRow, InventoryRow, ProviderRow
@@ -17,7 +18,7 @@ from moorage.wire.imports import ConsumerRow, InventoryRow, ProviderRow
 SHARES = "MISC_SHARES_VIA_AGGREGATE"
 
 PROVIDERS_MAX = 300
-"""A query for candidates is narrowed until at most so many providers may serve it: the original
+"""A query for candidates is narrowed until at most this many providers may serve it: the original
 computes all candidates, for minutes if there are many."""
 
 PAIRS_MAX = 2_000
@@ -182,7 +183,7 @@ class Queries:
         one: InventoryRow = row.inventories[name]
         step = max(1, one.step_size)
         least = -(-one.min_unit // step) * step
-        free = int((one.total - one.reserved) * one.allocation_ratio) - self._used[row.uuid, name]
+        free = capacity_there(one) - self._used[row.uuid, name]
         most = max(least, min(one.max_unit, free) // step * step)
         between = self._luck.randrange(least, most + 1, step)
         beyond = min(one.max_unit // step * step, most + step)

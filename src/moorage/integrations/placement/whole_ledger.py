@@ -1,19 +1,19 @@
 """All of our ledger, to be compared and to be written elsewhere: its rows, and what is offered."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import msgspec
 
+from moorage.integrations.placement.capacity_there import not_offered
 from moorage.integrations.placement.ledger import Ledger
 from moorage.integrations.placement.reading import Progress
 from moorage.integrations.placement.rows import KINDS, Rows, encoded, key_of
-from moorage.wire.imports import InventoryRow
 from moorage.wire.operations import admin, fleet, leases, pools, reporting
 from moorage.wire.operations import ledger as operations
 from moorage.wire.operations.operation import Operation
 from moorage.wire.pages import PAGE_MAX
-from moorage.wire.providers import InventoryShown, ProviderPage, ProviderShown
+from moorage.wire.providers import ProviderPage, ProviderShown
 
 BEYOND = {
     "agents": (fleet.LIST_AGENTS, "agents"),
@@ -99,19 +99,3 @@ class WholeLedger(Ledger):
             count += len(page[member])
             if (cursor := page.get("next")) is None:
                 return count
-
-
-def not_offered(inventory: InventoryShown, *, withheld: bool) -> int:
-    """Return how many units above the reserved ones are there, but are not offered."""
-    there = max(inventory.total - inventory.reserved, 0)
-    if withheld:
-        return there
-    if inventory.offered is None:
-        return 0
-    given = max(min(inventory.total, inventory.offered) - inventory.reserved, 0)
-    return there - given
-
-
-def as_offered(inventory: InventoryRow, closed: int) -> InventoryRow:
-    """Return an inventory whose capacity is what is offered: the rest of it is reserved."""
-    return replace(inventory, reserved=inventory.reserved + closed)

@@ -5,10 +5,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from moorage.integrations.placement.capacity_there import note_over_capacity
 from moorage.integrations.placement.names import Names
 from moorage.integrations.placement.oddities import Fate, Oddities
-from moorage.integrations.placement.providers import Providers
 from moorage.integrations.placement.rows import encoded
+from moorage.integrations.placement.tables.providers import Providers
 from moorage.integrations.placement.values import (
     INCOMPLETE,
     instant_of,
@@ -18,7 +19,7 @@ from moorage.integrations.placement.values import (
     type_of,
     uuid_of,
 )
-from moorage.wire.imports import ConsumerRow, InventoryRow
+from moorage.wire.imports import ConsumerRow
 
 Table = Iterable[tuple[Any, ...]]
 
@@ -208,12 +209,3 @@ class Consumers:
             provider = self._providers.by_key[key]
             shown = f"{provider.uuid} ({provider.name})"
             note_over_capacity(self._oddities, shown, name, provider.inventories[name], used)
-
-
-def note_over_capacity(
-    oddities: Oddities, provider: str, name: str, inventory: InventoryRow, used: int
-) -> None:
-    """Add an inventory of which more is allocated than there is."""
-    capacity = int((inventory.total - inventory.reserved) * inventory.allocation_ratio)
-    if used > capacity:
-        oddities.note("over_capacity", f"provider {provider}, {name}: {used} of {capacity}")
