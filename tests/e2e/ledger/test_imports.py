@@ -79,7 +79,7 @@ def test_everything_else_is_refused(database: str) -> None:
         imports = client(server).imports
         imports.begin(SOURCE)
         answers = asyncio.run(sent(server.url, [*probes.placement(much), *native(much)]))
-        found = {}
+        found: dict[str, set[str | None]] = {}
         for one, status, body in answers:
             if one.route == "/":
                 assert status == 200
@@ -153,7 +153,8 @@ def test_leases_without_needs_of_the_ledger_go_on(database: str) -> None:
         assert (status, refusal["code"]) == (503, "importing")
         one.imports.write(RowsWanted(providers=[host]))
         assert call(server, "POST", "/v1/leases", lease("later"))[0] == 201  # its batch tries all
-        assert call(server, "GET", f"/v1/leases/{waiting['id']}", None)[1]["state"] == "waiting"
+        status, again = call(server, "POST", "/v1/leases", lease("early", host.uuid))
+        assert (status, again["id"], again["state"]) == (202, waiting["id"], "waiting")
         one.imports.finish()
         path = f"/v1/leases/{waiting['id']}?wait=20"
         assert call(server, "GET", path, None)[1]["state"] == "granted"
@@ -329,3 +330,40 @@ def test_rows_do_not_hold_the_event_loop(database: str, tmp_path: Path) -> None:
 def posted(body: Any) -> bytes:
     """Return a request that writes rows."""
     return request("POST", "/v1/import/rows", json.dumps(body).encode())
+
+
+ODD = {
+    "kind=other": 400,
+    "after=%00": 400,
+    "limit=0": 400,
+    "limit=1001": 400,
+    "after=%F0%9F%98%80": 200,
+    "after=zzz": 200,
+}
+BODIES: list[tuple[bytes, int]] = [
+    (b"[]", 400),
+    (b"{}", 204),
+    (b'{"gone": 5}', 400),
+    (b'{"gone": {"providers": 5}}', 400),
+    (b'{"gone": {"providers": ["no uuid"]}}', 400),
+    (b'{"providers": {}}', 400),
+    (b'{"providers": [5]}', 400),
+    (b'{"classes": [{"name": "CUSTOM_A"}]}', 400),
+    (b'{"others": []}', 400),
+    (b'{"gone": {"traits": [' + b",".join([b'"T"'] * 1_001) + b"]}}", 400),
+    (b'{"consumers": [' + b",".join([b"{}"] * 1_001) + b"]}", 400),
+    (b'{"consumers": [{"allocations": ' + b'{"a":' * 300 + b"1" + b"}" * 300 + b"}]}", 400),
+    (b" " * (4 << 20) + b"{}", 413),
+]
+
+
+def test_odd_requests(database: str) -> None:
+    """What is no row, or too much, is refused and does not end the server."""
+    with serve(database, "--auth", "noauth2", "--no-access-log") as server:
+        for query, status in ODD.items():
+            assert got(server.url, f"/v1/ledger-rows?{query}")[0] == status, query
+        client(server).imports.begin(SOURCE)
+        twice = json.dumps({"consumers": [rows(1)[0], rows(1)[0]]}).encode()
+        for body, status in [*BODIES, (twice, 400)]:
+            answer = asyncio.run(ask(server.url, request("POST", "/v1/import/rows", body)))
+            assert answer.status == status, (body[:80], answer)
