@@ -1,13 +1,14 @@
 """`moorage import` and `moorage export`: moves from other services, and back.
 
-`import_boskos.py` and `export_boskos.py` have one command each. May import: `support`,
-`integrations`, `client`, `wire`.
+`import_placement.py`, `import_boskos.py` and `export_boskos.py` have one command each. May import:
+`support`, `integrations`, `client`, `wire`.
 """
 
 import click
 
 from moorage.cli.commands.moving.export_boskos import boskos as export_boskos
 from moorage.cli.commands.moving.import_boskos import boskos as import_boskos
+from moorage.cli.commands.moving.import_placement import placement as import_placement
 
 
 @click.group("import")
@@ -21,4 +22,5 @@ def exports() -> None:
 
 
 imports.add_command(import_boskos)
+imports.add_command(import_placement)
 exports.add_command(export_boskos)

@@ -1,0 +1,199 @@
+"""The steps of an import: copy, follow, finish, abort. Each can be repeated after an interruption.
+
+Each step reads the whole original, compares it with the ledger row by row, and sends what differs.
+So it keeps no state, and nothing that it was told of a row has to be trusted.
+"""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from moorage.client.transport import RefusedError
+from moorage.integrations.placement.difference import Difference, difference, stages
+from moorage.integrations.placement.ledger import Ledger
+from moorage.integrations.placement.oddities import Oddities
+from moorage.integrations.placement.reading import Progress, Reading, Source
+from moorage.integrations.placement.rows import RowKind
+from moorage.wire.imports import RowsWanted
+
+IN_FLIGHT = 4
+"""Requests at the same time."""
+
+NOT_FOUND = "import_not_found"
+IN_USE = "ledger_in_use"
+
+
+class ImportingError(Exception):
+    """The import cannot go on; the message says why, and what to do."""
+
+
+class ChangingError(ImportingError):
+    """The original has changed while the import was to be finished."""
+
+
+class OddError(ImportingError):
+    """There is data that cannot be kept, and no choice of the operator about it."""
+
+    def __init__(self, oddities: Oddities) -> None:
+        counts = ", ".join(f"{code} ({found.count})" for code, found in oddities.refused())
+        super().__init__(f"the original has data that cannot be kept as it is: {counts}")
+        self.oddities = oddities
+
+
+@dataclass(frozen=True)
+class Step:
+    """What one step has done."""
+
+    reading: Reading
+    sent: int
+    """Rows that differed, and were written or deleted."""
+
+
+class Import:
+    """The import of one original into the ledger of one server.
+
+    Its steps raise ImportingError, SourceError, and the errors of `Ledger`.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        ledger: Ledger,
+        oddities: Callable[[], Oddities],
+        progress: Progress,
+        on_read: Callable[[Reading], None],
+    ) -> None:
+        """Prepare the steps.
+
+        Args:
+            source: the original.
+            ledger: where it goes.
+            oddities: makes what collects the oddities of one reading, with the operator's choices.
+            progress: is told how far a step is.
+            on_read: gets each reading, also one with data that cannot be kept.
+        """
+        self._source = source
+        self._ledger = ledger
+        self._oddities = oddities
+        self._progress = progress
+        self._on_read = on_read
+
+    def whole(self) -> Step:
+        """Copy and finish."""
+        try:
+            self.copy()
+        except RefusedError as refusal:
+            if refusal.code != IN_USE:
+                raise
+            try:
+                return self.finish()  # it was interrupted after its last request
+            except ImportingError:
+                raise refusal from None
+        return self.finish()
+
+    def copy(self) -> Step:
+        """Begin the import, or resume it, and write all rows."""
+        self._is_under_way()
+        reading = self._read()
+        self._ledger.begin(self._source.shown)
+        return Step(reading, self._send(self._compared(reading)))
+
+    def follow(self) -> Step:
+        """Write the rows that have changed since."""
+        if not self._is_under_way():
+            raise ImportingError("no import is under way: begin it with --copy")
+        reading = self._read()
+        return Step(reading, self._send(self._compared(reading)))
+
+    def finish(self) -> Step:
+        """Write the last changes; check that the original stands still; use the ledger.
+
+        If the command was killed after the last request, the ledger is used already.
+        """
+        under_way = self._is_under_way()
+        reading = self._read()
+        found = self._compared(reading)
+        if not under_way:
+            if found.size:
+                raise ImportingError("no import is under way: begin it with --copy")
+            return Step(reading, 0)
+        sent = self._send(found)
+        del found
+        before = reading.rows.digests()
+        again = self._read()
+        for kind, key in before.differing(again.rows):
+            raise ChangingError(
+                f"the original still changes: {kind} {key} was another row a moment ago; stop all"
+                " that write to it, then run the same command again"
+            )
+        rest = self._compared(again)
+        if rest.size:
+            raise ImportingError(
+                f"{rest.size} rows of the ledger are not as they were written: {rest.example()}"
+            )
+        self._ledger.finish()
+        return Step(again, sent)
+
+    def abort(self) -> None:
+        """Delete all that was imported, and end the import."""
+        self._ledger.abort()
+
+    def _is_under_way(self) -> bool:
+        """Return whether this original is being imported. Raises ImportingError: another one is."""
+        try:
+            shown = self._ledger.under_way()
+        except RefusedError as refusal:
+            if refusal.code == NOT_FOUND:
+                return False
+            raise
+        if shown.source != self._source.shown:
+            raise ImportingError(
+                f"{shown.source} is being imported, not {self._source.shown}: finish or abort that"
+                " import first"
+            )
+        return True
+
+    def _read(self) -> Reading:
+        reading = self._source.read(self._oddities(), self._progress)
+        self._on_read(reading)
+        if any(True for _ in reading.oddities.refused()):
+            raise OddError(reading.oddities)
+        return reading
+
+    def _compared(self, reading: Reading) -> Difference:
+        total = sum(reading.rows.counts().values())
+        done = 0
+
+        def ours(kind: RowKind) -> Iterator[tuple[str, bytes]]:
+            nonlocal done
+            for one in self._ledger.rows(kind):
+                yield one
+                done += 1
+                if done % 1_000 == 0:
+                    self._progress("comparing", done, max(done, total))
+
+        return difference(reading.rows, ours)
+
+    def _send(self, found: Difference) -> int:
+        """Send what differs, several requests at the same time where their order is free."""
+        total = found.size
+        done = 0
+        with ThreadPoolExecutor(IN_FLIGHT) as pool:
+            for stage in stages(found):
+                sent = [(pool.submit(self._ledger.write, one), _size(one)) for one in stage]
+                try:
+                    for future, size in sent:
+                        future.result()
+                        done += size
+                        self._progress("writing", min(done, total), total)
+                except BaseException:
+                    for future, _ in sent:
+                        future.cancel()
+                    raise
+        return total
+
+
+def _size(rows: RowsWanted) -> int:
+    written = len(rows.classes) + len(rows.traits) + len(rows.providers) + len(rows.consumers)
+    gone = rows.gone
+    return written + sum(map(len, (gone.classes, gone.traits, gone.providers, gone.consumers)))

@@ -1,0 +1,31 @@
+"""Our ledger as an import sees it: pages of encoded rows, and chunks that are written."""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from moorage.client.imports import Imports
+from moorage.integrations.placement.rows import RowKind, encoded, key_of
+from moorage.wire.imports import LedgerRows
+from moorage.wire.operations import imports
+from moorage.wire.pages import PAGE_MAX
+
+
+class Ledger(Imports):
+    """The rows of the ledger of one server. Calls raise as those of `Imports`.
+
+    A hundred thousand rows are read for each pass, so they are decoded by msgspec.
+    """
+
+    def page(self, kind: str, after: str = "", limit: int = PAGE_MAX) -> LedgerRows:
+        """See `Imports`."""
+        operation = imports.LIST_LEDGER_ROWS
+        address = operation.address(query={"kind": kind, "after": after, "limit": limit})
+        answer = self._transport.request(operation.method, address)
+        return msgspec.convert(answer, LedgerRows)
+
+    def rows(self, kind: RowKind) -> Iterator[tuple[str, bytes]]:
+        """Yield all rows of a kind with their names or UUIDs."""
+        found = getattr(self, kind)
+        for row in found():
+            yield key_of(row), encoded(row)
