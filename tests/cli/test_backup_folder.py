@@ -1,14 +1,16 @@
 """`moorage db backup --folder`: which files it deletes, and which it never touches."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from moorage.cli.support.backup_folder import NAME, backup_name, thinned
 from moorage.store.api import Unusable
+from moorage.store.sqlite.copy import copy
 from moorage.store.unfinished import Unfinished
 from tests.cli.command import answer, moorage, refusal
 from tests.e2e.support.server import serve
@@ -73,6 +75,20 @@ def test_one_that_is_made_meanwhile(tmp_path: Path) -> None:
     assert names_in(tmp_path) == [day(2), day(3)]
 
 
+def test_two_that_delete_at_once(tmp_path: Path) -> None:
+    """A backup by a timer and one by hand: neither fails because the other was faster."""
+    days = [datetime(2026, 1, 1, tzinfo=UTC) + timedelta(days=number) for number in range(300)]
+    names = [backup_name(day) for day in days]
+    for _ in range(5):
+        made(tmp_path, *names)
+        for name in names[:-1:10]:
+            (tmp_path / f"{name}.partial").mkdir()
+        with ThreadPoolExecutor(4) as pool:
+            work = [pool.submit(thinned, str(tmp_path), 1, names[-1], names[-1]) for _ in range(4)]
+        assert [one.result().problems for one in work] == [[]] * 4
+        assert names_in(tmp_path) == names[-1:]
+
+
 def test_one_that_cannot_be_deleted(tmp_path: Path) -> None:
     """The others are, and the line says which one; what is no file is no backup."""
     made(tmp_path, *(day(number) for number in (2, 4, 5)))
@@ -110,6 +126,27 @@ def test_the_command(folder: Path, tmp_path: Path) -> None:
     assert found["deleted"] == [str(place / day(1))]
     assert Path(found["path"]).parent == place
     assert len(names_in(place)) == 2
+
+
+def test_backups_of_another_database_stay(folder: Path, tmp_path: Path) -> None:
+    """They do not count either. This also keeps the backups of a database that was lost, after the
+    server has begun with an empty one.
+    """
+    place = tmp_path / "backups"
+    place.mkdir()
+    with serve(tmp_path / "other.sqlite"):
+        pass
+    other = str(tmp_path / "other.sqlite")
+    for number in (1, 2):
+        copy(other, str(place / day(number)))
+    copy(str(folder / "moorage.sqlite"), str(place / day(3)))
+    words = ("db", "backup", "--folder", str(place), "--keep", "1")
+    done = moorage(*words, directory=folder)
+    assert done.returncode == 1
+    assert f"{place / day(1)} is of another database" in done.stderr
+    assert f"deleted {place / day(3)}" in done.stdout
+    assert names_in(place)[:2] == [day(1), day(2)]
+    assert len(names_in(place)) == 3
 
 
 def test_a_backup_from_the_future(folder: Path, tmp_path: Path) -> None:

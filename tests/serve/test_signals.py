@@ -6,6 +6,7 @@ import shutil
 import signal
 import socket
 import ssl
+import sys
 from pathlib import Path
 
 from tests.e2e.support.server import MOORAGE, Server, serve
@@ -79,6 +80,45 @@ def test_hup_reads_the_certificate_again(tmp_path: Path) -> None:
         send_hup(server, READ_AGAIN)
         assert certificate_of(server.url) == old
         assert server.stop() == 0
+
+
+HASTY = """
+import moorage.serve.certificate
+moorage.serve.certificate.LOOK_SECONDS = 0.2
+from moorage.__main__ import main
+main()
+"""
+
+
+def test_a_renewed_certificate_needs_no_signal(tmp_path: Path) -> None:
+    """The files are looked at all the time; the log says once that new ones cannot be used."""
+    install(tmp_path, CERTIFICATE, KEY)
+    old, new = (ssl.PEM_cert_to_DER_cert(path.read_text()) for path in (CERTIFICATE, OTHER))
+    command = [sys.executable, "-c", HASTY, "serve", "--listen", "127.0.0.1:0"]
+    command += ["--database", f"sqlite:///{tmp_path}/m.sqlite"]
+    command += ["--tls-cert", str(tmp_path / "cert.pem"), "--tls-key", str(tmp_path / "key.pem")]
+    with Server(command) as server:
+        assert certificate_of(server.url) == old
+        install(tmp_path, OTHER, KEY)
+        server.wait_for("the files have changed, but the old certificate stays in use")
+        assert certificate_of(server.url) == old
+        install(tmp_path, OTHER, OTHER_KEY)
+        server.wait_for("the files have changed: the certificate was reloaded")
+        assert certificate_of(server.url) == new
+        (tmp_path / "key.pem").unlink()
+        server.wait_for("the old certificate stays in use", 2)
+        assert certificate_of(server.url) == new
+        # As Kubernetes renews a Secret: the names lead to other files.
+        other = tmp_path / "other"
+        other.mkdir()
+        install(other, CERTIFICATE, KEY)
+        for name in ("cert.pem", "key.pem"):
+            (tmp_path / name).unlink(missing_ok=True)
+            (tmp_path / name).symlink_to(other / name)
+        server.wait_for("the files have changed: the certificate was reloaded", 2)
+        assert certificate_of(server.url) == old
+        assert server.stop() == 0
+    assert sum("stays in use" in line for line in server.said) in (2, 3)
 
 
 def test_a_closed_terminal_stops_the_server_in_good_order(tmp_path: Path) -> None:

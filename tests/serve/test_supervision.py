@@ -2,18 +2,27 @@
 
 import os
 import signal
+import ssl
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
 from tests.e2e.support.server import Server, serve
-from tests.serve.wire import request, talk
+from tests.serve.test_signals import (
+    CERTIFICATE,
+    KEY,
+    OTHER,
+    OTHER_KEY,
+    certificate_of,
+    install,
+)
+from tests.serve.wire import connect, request, talk
 from tests.systemd.systemd_double import NotifySocket
 
 HERE = Path(__file__).parent
@@ -50,11 +59,13 @@ def faulty(folder: Path, trigger: str = "disk") -> list[str]:
 
 
 @contextmanager
-def waiting_start(folder: Path, variables: Mapping[str, str]) -> Iterator[subprocess.Popen[str]]:
-    """Start such a server, which need not become ready."""
+def waiting_start(
+    command: list[str], variables: Mapping[str, str]
+) -> Iterator[subprocess.Popen[str]]:
+    """Start a server, which need not become ready."""
     environment = {**os.environ, **variables}
     with subprocess.Popen(
-        faulty(folder), env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     ) as process:
         try:
             yield process
@@ -103,6 +114,34 @@ def test_the_life_of_a_server(tmp_path: Path, systemd: NotifySocket) -> None:
     assert systemd.all_of("WATCHDOG") == []  # nobody expects it
 
 
+def test_answers_during_a_stop_end_their_connections(tmp_path: Path) -> None:
+    """So no client sends its next request on a connection that is about to be closed."""
+    for attempt in range(5):
+        if (answer := answered_while_stopping(tmp_path / str(attempt))) is not None:
+            assert b"\r\nconnection: close" in answer.lower()
+            return
+    pytest.fail("this machine is too busy: the server had always ended before")
+
+
+def answered_while_stopping(folder: Path) -> bytes | None:
+    """Return the answer to a request on a kept connection after the signal; None: too late."""
+    folder.mkdir()
+    wanted = request(b"GET", b"/healthz", close=False)
+    with (
+        NotifySocket() as systemd,
+        serve(folder / "m.sqlite", "--auth", "noauth2", **systemd.variables()) as server,
+        connect(server.url) as kept,
+    ):
+        kept.sendall(wanted)
+        assert kept.recv(4_096).startswith(b"HTTP/1.1 200")
+        os.kill(server.pid, signal.SIGTERM)
+        systemd.wait_for("STOPPING")
+        with suppress(ConnectionError):
+            kept.sendall(wanted)
+            return kept.recv(4_096) or None
+    return None
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_start_that_waits_is_stopped_at_once(
     tmp_path: Path, systemd: NotifySocket, number: signal.Signals
@@ -113,7 +152,7 @@ def test_a_start_that_waits_is_stopped_at_once(
     with on_a_faulty_disk(tmp_path, {}) as server:
         assert server.stop() == 0
     os.mkfifo(tmp_path / "disk.read")
-    with waiting_start(tmp_path, systemd.variables(WATCHDOG_SECONDS)) as process:
+    with waiting_start(faulty(tmp_path), systemd.variables(WATCHDOG_SECONDS)) as process:
         systemd.wait_for("STATUS", "opening the database".__eq__)
         process.send_signal(number)
         said, _ = process.communicate(timeout=30)
@@ -132,7 +171,7 @@ def test_a_reload_waits_for_the_start(tmp_path: Path, systemd: NotifySocket) -> 
         assert server.stop() == 0
     hang = tmp_path / "disk.read"
     os.mkfifo(hang)
-    with waiting_start(tmp_path, systemd.variables()) as process:
+    with waiting_start(faulty(tmp_path), systemd.variables()) as process:
         systemd.wait_for("STATUS", "opening the database".__eq__)
         process.send_signal(signal.SIGHUP)
         with hang.open("wb"):
@@ -143,6 +182,53 @@ def test_a_reload_waits_for_the_start(tmp_path: Path, systemd: NotifySocket) -> 
         assert process.returncode == 0
     assert "HUP: there is no certificate to reload" in said
     assert "moorage: serving" in said
+
+
+def test_a_reload_in_the_start_is_not_lost(tmp_path: Path, systemd: NotifySocket) -> None:
+    """A certificate that is renewed while the server starts is the one that clients get."""
+    with on_a_faulty_disk(tmp_path, {}) as server:
+        assert server.stop() == 0
+    hang = tmp_path / "disk.read"
+    os.mkfifo(hang)
+    install(tmp_path, CERTIFICATE, KEY)
+    options = ["--tls-cert", str(tmp_path / "cert.pem"), "--tls-key", str(tmp_path / "key.pem")]
+    with waiting_start([*faulty(tmp_path), *options], systemd.variables()) as process:
+        systemd.wait_for("STATUS", "opening the database".__eq__)
+        install(tmp_path, OTHER, OTHER_KEY)
+        process.send_signal(signal.SIGHUP)
+        with hang.open("wb"):
+            hang.unlink()
+        shown = systemd.wait_for("STATUS", lambda text: text.startswith("serving "))
+        found = certificate_of(shown.split()[1].rstrip(","))
+    assert found == ssl.PEM_cert_to_DER_cert(OTHER.read_text())
+
+
+SLOW_NAMES = """
+import socket, sys
+from moorage.__main__ import main
+
+answer = sys.argv.pop(1)
+
+def lookup(*args, **options):
+    print("asks for the name", flush=True)
+    open(answer).read()
+
+socket.getaddrinfo = lookup
+main()
+"""
+"""A server on a machine on which looking up a name hangs."""
+
+
+def test_a_start_that_waits_for_a_name_is_stopped_at_once(tmp_path: Path) -> None:
+    """A signal counts as soon as the process handles signals."""
+    os.mkfifo(tmp_path / "answer")
+    command = [sys.executable, "-c", SLOW_NAMES, str(tmp_path / "answer"), "serve"]
+    command += ["--listen", "127.0.0.1:0", "--database", f"sqlite:///{tmp_path}/m.sqlite"]
+    with waiting_start(command, {}) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "asks for the name\n"
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
 
 
 def test_a_failed_start_is_never_ready(tmp_path: Path, systemd: NotifySocket) -> None:

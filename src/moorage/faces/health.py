@@ -4,7 +4,10 @@ from collections.abc import Awaitable, Callable
 
 from moorage.faces.web import Receive, Scope, Send, answer_send
 
-PATHS = ("healthz", "readyz", "metrics")
+HEALTH = ("healthz", "readyz")
+"""The paths that a supervisor needs, also of a server that is full."""
+
+PATHS = (*HEALTH, "metrics")
 METHODS = ("GET", "HEAD", "OPTIONS")
 """Load balancers use any of these; HAProxy's `option httpchk` uses OPTIONS."""
 

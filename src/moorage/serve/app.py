@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from http import HTTPStatus
 
+from moorage.faces.health import HEALTH, METHODS
 from moorage.faces.web import (
     ABORT,
     ANSWERED,
@@ -66,6 +67,18 @@ class Application:
         self._faces = faces
         self._requests = requests
         self._access_log = access_log
+
+    @property
+    def has_health(self) -> bool:
+        """Whether it answers any health check."""
+        return bool(self._faces.keys() & {*HEALTH})
+
+    def is_health(self, scope: Scope) -> bool:
+        """Return whether a request, which is not passed on afterwards, is a health check."""
+        if self._mount.prefix or scope.get("root_path"):
+            self._mount.place(scope)
+        name = scope["path"][1:]
+        return scope["method"] in METHODS and name in HEALTH and name in self._faces
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""

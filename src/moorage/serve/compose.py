@@ -56,6 +56,11 @@ class Composition(Struct, frozen=True):
     metrics: ServerMetrics
     access_log: AccessLog | None
 
+    @property
+    def applications(self) -> list[Application]:
+        """All of them, in the order of their addresses."""
+        return [self.application, *([] if self.second is None else [self.second])]
+
     def close(self) -> None:
         """Write the buffered lines of the access log."""
         if self.access_log is not None:

@@ -11,7 +11,6 @@ import logging
 import os
 import resource
 import socket
-import ssl
 import sys
 from collections.abc import Callable, Iterator
 from typing import cast
@@ -29,6 +28,7 @@ from moorage.serve import logs
 from moorage.serve.admin_token import admin_token_create
 from moorage.serve.app import Application
 from moorage.serve.boskos import BoskosListener
+from moorage.serve.certificate import Certificate
 from moorage.serve.compose import check_extra, compose
 from moorage.serve.doors import Door, DoorError, doors_of
 from moorage.serve.files import Announcement, Files
@@ -36,11 +36,11 @@ from moorage.serve.front_door import pages_line
 from moorage.serve.garbage import freezing, without_collector
 from moorage.serve.http.connection_limits import HEALTH_CONNECTIONS_MAX, Bounds
 from moorage.serve.http.hosts import Hosts
-from moorage.serve.http.listening import Acceptor, ConnectionCounter, health_connections
+from moorage.serve.http.listening import Acceptor, ConnectionCounter, HealthPlaces
 from moorage.serve.http.memory_budget import MemoryBudgets
 from moorage.serve.http.protocol import GuardedProtocol, protocol_for
 from moorage.serve.http.proxies import Proxies
-from moorage.serve.signals import Signals, certificate_of
+from moorage.serve.signals import Signals
 from moorage.serve.supervision import Supervision
 from moorage.service.app import Service
 from moorage.service.chores import Retention
@@ -94,14 +94,13 @@ class Server(uvicorn.Server):
         self,
         config: uvicorn.Config,
         places: ConnectionCounter,
-        health_places: ConnectionCounter,
-        tls: ssl.SSLContext | None,
+        health_places: HealthPlaces,
+        certificate: Certificate,
         handshake_seconds: float,
         on_ready: Callable[[], None],
     ) -> None:
         super().__init__(config)
-        self.tls = tls
-        """The TLS context of new connections; may be replaced at any time."""
+        self._certificate = certificate
         self._places = places
         self._health_places = health_places
         self._handshake_seconds = handshake_seconds
@@ -111,6 +110,16 @@ class Server(uvicorn.Server):
     def capture_signals(self) -> Iterator[None]:
         """Keep the signal handlers that `_run` has installed before."""
         yield
+
+    def drain(self) -> None:
+        """Begin to stop: from now on, each answer ends its connection, and says so.
+
+        Otherwise clients would send their next request when the connection is about to be closed.
+        """
+        self.should_exit = True
+        cast(type[GuardedProtocol], self.config.http_protocol_class).drains = True
+        for connection in list(self.server_state.connections):
+            cast(GuardedProtocol, connection).end_with_answer()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Accept no more, answer requests on connections accepted just before, finish the rest."""
@@ -136,7 +145,7 @@ class Server(uvicorn.Server):
                 self._places,
                 self._health_places,
                 make,
-                lambda: self.tls,
+                lambda: self._certificate.context,
                 self._handshake_seconds,
             )
             for listener in sockets or ()
@@ -148,57 +157,61 @@ class Server(uvicorn.Server):
 async def _run(loaded: Loaded) -> int:
     settings = loaded.settings
     check_extra(settings)
-    tls = None if settings.tls_cert is None else certificate_of(settings)
+    certificate = Certificate(settings)
     notifier = Notifier(os.environ, lambda text: log.warning("%s", text))
-    stop = Signals(settings, notifier)
+    stop = Signals(settings, certificate, notifier)
     with contextlib.ExitStack() as stack:
-        try:
-            settings, doors = doors_of(loaded)
-        except DoorError as error:
-            raise StartError(str(error)) from None
-        for door in doors:
-            stack.enter_context(door.listener)
-        try:
-            files = Files(settings.database)
-            with (
-                without_collector(),
-                stop.ending_at_once(),
-                patient(notifier, "opening the database"),
-            ):
-                engine = open_engine(database_address(settings), epoch_file=settings.epoch_file)
-                notifier.status("reading the catalog")
-                service = await Service.start(
-                    engine,
-                    SystemClock(),
-                    on_fatal=_die,
-                    queue_max=settings.queue_max,
-                    candidates_max=settings.candidates_max,
-                    token_cache_max=settings.token_cache_max,
-                    ttl_range=_ttl_range(settings),
-                    backup_directory=settings.backup_directory,
-                    retention=Retention(
-                        changes_max=settings.changes_max,
-                        audit_days=settings.audit_days,
-                        ended_leases_hours=settings.ended_leases_hours,
-                        ended_leases_max=settings.ended_leases_max,
-                        changes_bytes_max=settings.changes_bytes_max,
-                        ended_leases_bytes_max=settings.ended_leases_bytes_max,
-                    ),
-                    saved=None if files.catalog is None else SavedCatalog(engine, files.catalog),
-                )
-        except (Error, StoreError) as error:
-            raise StartError(str(error)) from None
+        # Everything here may wait for long: for names of hosts, other processes, or migrations.
+        with without_collector(), stop.ending_at_once():
+            try:
+                settings, doors = doors_of(loaded)
+            except DoorError as error:
+                raise StartError(str(error)) from None
+            for door in doors:
+                stack.enter_context(door.listener)
+            files, service = await _opened(settings, notifier)
         _favour_loop()
         try:
             with freezing():
                 if not stop.asked:
-                    await _serve(settings, service, files, doors, stop, tls)
+                    await _serve(settings, service, files, doors, stop, certificate)
         finally:
             notifier.stopping()
             with patient(notifier, "stopping: closing the database"):
                 files.withdraw()
                 await service.stop()
     return 0
+
+
+async def _opened(settings: Settings, notifier: Notifier) -> tuple[Files, Service]:
+    """Open the database. Raises StartError."""
+    try:
+        files = Files(settings.database)
+        with patient(notifier, "opening the database"):
+            engine = open_engine(database_address(settings), epoch_file=settings.epoch_file)
+            notifier.status("reading the catalog")
+            service = await Service.start(
+                engine,
+                SystemClock(),
+                on_fatal=_die,
+                queue_max=settings.queue_max,
+                candidates_max=settings.candidates_max,
+                token_cache_max=settings.token_cache_max,
+                ttl_range=_ttl_range(settings),
+                backup_directory=settings.backup_directory,
+                retention=Retention(
+                    changes_max=settings.changes_max,
+                    audit_days=settings.audit_days,
+                    ended_leases_hours=settings.ended_leases_hours,
+                    ended_leases_max=settings.ended_leases_max,
+                    changes_bytes_max=settings.changes_bytes_max,
+                    ended_leases_bytes_max=settings.ended_leases_bytes_max,
+                ),
+                saved=None if files.catalog is None else SavedCatalog(engine, files.catalog),
+            )
+    except (Error, StoreError) as error:
+        raise StartError(str(error)) from None
+    return files, service
 
 
 def _favour_loop() -> None:
@@ -212,14 +225,14 @@ async def _serve(
     files: Files,
     doors: list[Door],
     stop: Signals,
-    tls: ssl.SSLContext | None,
+    certificate: Certificate,
 ) -> None:
     if settings.auth != "noauth2":
         await admin_token_create(service, files)
     boskos = BoskosListener(settings, service) if len(doors) > 1 else None
     if boskos is not None:
-        await boskos.start()
         stop.passwords = boskos.reload
+        await boskos.start()
     composition = compose(settings, service, lambda: stop.asked, boskos)
 
     def connections() -> int:
@@ -237,16 +250,21 @@ async def _serve(
 
     for danger in dangers(settings, *(door.address for door in doors)):
         log.warning("%s", danger)
-    servers = _servers(settings, [composition.application, composition.second], doors, tls, ready)
+    servers = _servers(settings, composition.applications, doors, certificate, ready)
     stop.servers = servers
     stop.tell = service.end_waits
     composition.metrics.connections = connections
-    for server in servers:
-        server.should_exit = stop.asked
+    if stop.asked:
+        for server in servers:
+            server.drain()
     try:
-        async with supervision.notifying(), asyncio.TaskGroup() as tasks:
-            for server, door in zip(servers, doors, strict=True):
-                tasks.create_task(server.serve(sockets=[door.listener]))
+        following = asyncio.create_task(certificate.follow())
+        try:
+            async with supervision.notifying(), asyncio.TaskGroup() as tasks:
+                for server, door in zip(servers, doors, strict=True):
+                    tasks.create_task(server.serve(sockets=[door.listener]))
+        finally:
+            following.cancel()
     finally:
         if boskos is not None:
             await boskos.stop()
@@ -281,9 +299,9 @@ def _announce(settings: Settings, service: Service, files: Files, doors: list[Do
 
 def _servers(
     settings: Settings,
-    applications: list[Application | None],
+    applications: list[Application],
     doors: list[Door],
-    tls: ssl.SSLContext | None,
+    certificate: Certificate,
     ready: Callable[[], None],
 ) -> list[Server]:
     """Create a server for each door. `ready` is called once all of them listen."""
@@ -295,12 +313,12 @@ def _servers(
         Server(
             _uvicorn_config(settings, application, door, proxies, held),
             ConnectionCounter(most, settings.connections_per_address_max, proxies),
-            health_connections(proxies),
-            tls,
+            HealthPlaces(HEALTH_CONNECTIONS_MAX if application.has_health else 0),
+            certificate,
             settings.header_seconds_max,
             all_ready.one,
         )
-        for application, door in zip(applications, doors, strict=False)
+        for application, door in zip(applications, doors, strict=True)
     ]
 
 
@@ -319,7 +337,7 @@ class _AllReady:
 
 def _uvicorn_config(
     settings: Settings,
-    application: Application | None,
+    application: Application,
     door: Door,
     proxies: Proxies,
     held: MemoryBudgets,
@@ -332,10 +350,8 @@ def _uvicorn_config(
     )
     hosts = Hosts(door.address.host, door.hosts or settings.allowed_hosts)
     config = uvicorn.Config(
-        application,  # type: ignore[arg-type] # the same protocol with other type names
-        http=protocol_for(
-            bounds, hosts, proxies, held, None if application is None else application.prompt
-        ),
+        application,
+        http=protocol_for(bounds, hosts, proxies, held, application.prompt, application.is_health),
         ws="none",
         lifespan="off",
         loop="none",

@@ -12,7 +12,6 @@ import logging
 import os
 import signal
 import socket
-import ssl
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -20,6 +19,7 @@ from typing import Protocol
 
 from moorage.config import Settings
 from moorage.config.errors import ConfigError
+from moorage.serve.certificate import Certificate
 from moorage.systemd.notifier import Notifier
 
 TERMINAL = "/dev/tty"
@@ -30,8 +30,9 @@ log = logging.getLogger("moorage.serve")
 class Stoppable(Protocol):
     """The part of a server that signals use."""
 
-    should_exit: bool
-    tls: ssl.SSLContext | None
+    def drain(self) -> None:
+        """Begin to stop."""
+        ...
 
 
 class Signals:
@@ -40,7 +41,7 @@ class Signals:
     Also calls `tell`, which ends the waits of clients, and notifies systemd.
     """
 
-    def __init__(self, settings: Settings, notifier: Notifier) -> None:
+    def __init__(self, settings: Settings, certificate: Certificate, notifier: Notifier) -> None:
         self.asked = False
         self.notifier = notifier
         self.servers: Sequence[Stoppable] = ()
@@ -48,6 +49,7 @@ class Signals:
         self.passwords: Callable[[], None] | None = None
         """Reads the password file again; raises ConfigError if it cannot be used."""
         self._settings = settings
+        self._certificate = certificate
         self._had_terminal = _has_terminal()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -59,9 +61,9 @@ class Signals:
         """Stop all servers."""
         self.asked = True
         self.notifier.stopping()
-        self.tell()
         for server in self.servers:
-            server.should_exit = True
+            server.drain()
+        self.tell()
 
     @contextmanager
     def ending_at_once(self) -> Iterator[None]:
@@ -113,12 +115,10 @@ class Signals:
     def _reload_certificate(self) -> None:
         """Reload the certificate for new connections; keep the old one if it cannot be used."""
         try:
-            fresh = certificate_of(self._settings)
+            self._certificate.reload()
         except ConfigError as error:
             log.error("HUP: cannot reload the certificate, the old one stays in use: %s", error)
             return
-        for server in self.servers:
-            server.tls = fresh
         log.info("HUP: the certificate was reloaded")
 
     def _reload_passwords(self, read: Callable[[], None]) -> None:
@@ -128,18 +128,6 @@ class Signals:
             log.error("HUP: cannot reload the passwords, the old ones stay in use: %s", error)
         else:
             log.info("HUP: the password file was reloaded")
-
-
-def certificate_of(settings: Settings) -> ssl.SSLContext:
-    """Return the TLS context for HTTPS. Raises ConfigError: the files cannot be used."""
-    assert settings.tls_cert is not None
-    try:
-        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-        # Without a password, OpenSSL would prompt on the terminal for that of an encrypted key.
-        context.load_cert_chain(settings.tls_cert, settings.tls_key, password="")
-    except OSError as error:  # ssl's own errors are OSErrors
-        raise ConfigError(f"tls_cert and tls_key cannot be used: {error}") from None
-    return context
 
 
 def _has_terminal() -> bool:

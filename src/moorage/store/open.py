@@ -98,6 +98,11 @@ def copy(path: str, target: str) -> None:
     sqlite_copy.copy_beside(path, target)
 
 
+def beginning_of(backup: str) -> int | None:
+    """Return what all backups of one database have in common, see `sqlite/copy.py`."""
+    return sqlite_copy.beginning_of(backup)
+
+
 def _prepare(path: str, lock: file.Lock, migrate: bool, vfs: str | None, sync: str) -> bool:
     """Create or check the file; return whether a newer release has written to it."""
     if not _has_content(path):

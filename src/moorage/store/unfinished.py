@@ -40,10 +40,12 @@ class Unfinished:
                 raise Unusable(self._replaced())
             flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
             self._file = os.open(_FILE, flags, 0o600, dir_fd=self._there)
-        except BaseException:
+        except BaseException as error:
             os.close(self._there)
             with suppress(OSError):
                 os.rmdir(self._folder)
+            if isinstance(error, OSError):  # such as a disk without room for another file
+                raise Unusable(f"cannot create {self._folder}: {error.strerror}") from error
             raise
         self.path = os.path.join(self._folder, _FILE)
         """Of the empty file."""
@@ -51,15 +53,18 @@ class Unfinished:
     def publish(self) -> None:
         """Sync the complete file, and rename it to the target.
 
-        Raises Unusable: another process interfered.
+        Raises Unusable: another process interfered, or the disk failed.
         """
-        os.fsync(self._file)
-        if not os.fstat(self._file).st_size or not _is(self.path, self._file):
-            raise Unusable(self._replaced())
-        if os.path.lexists(self._target):
-            raise Unusable(f"{self._target} was created in the meantime; name a new file")
-        os.rename(_FILE, self._target, src_dir_fd=self._there)
-        sync_directory(self._target)
+        try:
+            os.fsync(self._file)
+            if not os.fstat(self._file).st_size or not _is(self.path, self._file):
+                raise Unusable(self._replaced())
+            if os.path.lexists(self._target):
+                raise Unusable(f"{self._target} was created in the meantime; name a new file")
+            os.rename(_FILE, self._target, src_dir_fd=self._there)
+            sync_directory(self._target)
+        except OSError as error:
+            raise Unusable(f"cannot complete {self._target}: {error.strerror}") from error
 
     def close(self) -> None:
         """Remove what is left of it, but nothing that belongs to others."""

@@ -12,7 +12,7 @@ from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
-from uuid import UUID
+from uuid import UUID, uuid5
 
 import pytest
 
@@ -62,6 +62,16 @@ REFUSED = frozenset(
 """The routes of the native API that the probes ask to change the ledger."""
 
 
+MACHINE = str(UUID(int=77))
+PARTS = [
+    {
+        "provider": str(uuid5(UUID(MACHINE), "numa0")),
+        "name": "numa0",
+        "classes": {"CUSTOM_HUGEPAGES_2MB": {"eligible": 1_000}},
+    }
+]
+
+
 def test_everything_else_is_refused(database: str) -> None:
     """During an import Placement answers 503, and so does what would change the ledger."""
     much = probes.Sizes.of(0)
@@ -69,7 +79,7 @@ def test_everything_else_is_refused(database: str) -> None:
         imports = client(server).imports
         imports.begin(SOURCE)
         answers = asyncio.run(sent(server.url, [*probes.placement(much), *native(much)]))
-        found = {}
+        found: dict[str, set[str | None]] = {}
         for one, status, body in answers:
             if one.route == "/":
                 assert status == 200
@@ -81,6 +91,11 @@ def test_everything_else_is_refused(database: str) -> None:
                 found.setdefault(f"{one.method} {one.route}", set()).add(code)
         refused = {route for route, codes in found.items() if "importing" in codes}
         assert refused == REFUSED
+        call(server, "PUT", f"/v1/agents/{MACHINE}", {"group": "new"})
+        path = f"/v1/agents/{MACHINE}/register"
+        registered = {"boot_id": "boot", "facts": {"hostname": "host"}, "parts": PARTS}
+        status, refusal = call(server, "POST", path, registered)
+        assert (status, refusal["code"]) == (503, "importing"), refusal
         assert listed(client(server)) == RowsWanted(), "something has changed the ledger"
         shown = got(server.url, "/resource_providers")
         assert shown[0] == 503
@@ -122,17 +137,27 @@ def client(server: Server) -> Client:
 
 
 def test_leases_without_needs_of_the_ledger_go_on(database: str) -> None:
-    """Pools grant their units; tickets that need the ledger wait, and new ones are refused."""
-    provider = ledger(random.Random(0)).providers[0].uuid
-    needs = {"provider": provider}
+    """Pools grant units; tickets that need the ledger wait for the end, new ones are refused."""
+    wanted = ledger(random.Random(0))
+    host = replace(wanted.providers[0], parent=None)
+    offered = replace(host.inventories["VCPU"], total=8)
+    host = replace(host, inventories={"VCPU": offered}, traits=[])
     with serve(database, "--auth", "noauth2", "--no-access-log") as server:
         one = client(server)
         call(server, "PUT", "/v1/pools/units", {"limit": 5, "ttl": 60, "pacing": None})
+        status, waiting = call(server, "POST", "/v1/leases", lease("early", host.uuid))
+        assert status == 202, waiting
         one.imports.begin(SOURCE)
         assert call(server, "POST", "/v1/leases", lease("plain"))[0] == 201
-        status, refusal = call(server, "POST", "/v1/leases", lease("needy", needs["provider"]))
+        status, refusal = call(server, "POST", "/v1/leases", lease("needy", host.uuid))
         assert (status, refusal["code"]) == (503, "importing")
+        one.imports.write(RowsWanted(providers=[host]))
+        assert call(server, "POST", "/v1/leases", lease("later"))[0] == 201  # its batch tries all
+        status, again = call(server, "POST", "/v1/leases", lease("early", host.uuid))
+        assert (status, again["id"], again["state"]) == (202, waiting["id"], "waiting")
         one.imports.finish()
+        path = f"/v1/leases/{waiting['id']}?wait=20"
+        assert call(server, "GET", path, None)[1]["state"] == "granted"
 
 
 def lease(key: str, provider: str | None = None) -> dict[str, Any]:
@@ -150,7 +175,8 @@ def lease(key: str, provider: str | None = None) -> dict[str, Any]:
 
 def call(server: Server, method: str, path: str, body: Any) -> tuple[int, Any]:
     """Send a request to the native API."""
-    answer = asyncio.run(ask(server.url, request(method, path, json.dumps(body).encode())))
+    raw = b"" if body is None else json.dumps(body).encode()
+    answer = asyncio.run(ask(server.url, request(method, path, raw)))
     return answer.status, json.loads(answer.body) if answer.body else None
 
 
@@ -304,3 +330,40 @@ def test_rows_do_not_hold_the_event_loop(database: str, tmp_path: Path) -> None:
 def posted(body: Any) -> bytes:
     """Return a request that writes rows."""
     return request("POST", "/v1/import/rows", json.dumps(body).encode())
+
+
+ODD = {
+    "kind=other": 400,
+    "after=%00": 400,
+    "limit=0": 400,
+    "limit=1001": 400,
+    "after=%F0%9F%98%80": 200,
+    "after=zzz": 200,
+}
+BODIES: list[tuple[bytes, int]] = [
+    (b"[]", 400),
+    (b"{}", 204),
+    (b'{"gone": 5}', 400),
+    (b'{"gone": {"providers": 5}}', 400),
+    (b'{"gone": {"providers": ["no uuid"]}}', 400),
+    (b'{"providers": {}}', 400),
+    (b'{"providers": [5]}', 400),
+    (b'{"classes": [{"name": "CUSTOM_A"}]}', 400),
+    (b'{"others": []}', 400),
+    (b'{"gone": {"traits": [' + b",".join([b'"T"'] * 1_001) + b"]}}", 400),
+    (b'{"consumers": [' + b",".join([b"{}"] * 1_001) + b"]}", 400),
+    (b'{"consumers": [{"allocations": ' + b'{"a":' * 300 + b"1" + b"}" * 300 + b"}]}", 400),
+    (b" " * (4 << 20) + b"{}", 413),
+]
+
+
+def test_odd_requests(database: str) -> None:
+    """What is no row, or too much, is refused and does not end the server."""
+    with serve(database, "--auth", "noauth2", "--no-access-log") as server:
+        for query, status in ODD.items():
+            assert got(server.url, f"/v1/ledger-rows?{query}")[0] == status, query
+        client(server).imports.begin(SOURCE)
+        twice = json.dumps({"consumers": [rows(1)[0], rows(1)[0]]}).encode()
+        for body, status in [*BODIES, (twice, 400)]:
+            answer = asyncio.run(ask(server.url, request("POST", "/v1/import/rows", body)))
+            assert answer.status == status, (body[:80], answer)

@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from moorage.integrations.kubernetes.api import Connection, KubernetesApi, KubernetesError
+from moorage.integrations.metal3 import until_paused as until_paused_module
 from moorage.integrations.metal3.hosts import OWN, PAUSED
 from moorage.integrations.metal3.install import Installation, documents
 from moorage.integrations.metal3.until_paused import PROOFS, NotPausedError, until_paused
@@ -98,6 +99,26 @@ def test_it_says_why_not() -> None:
         double.faults.pending = [Fault("create", "baremetalhosts", answer=503)]
         with pytest.raises(KubernetesError, match="503"):
             await until_paused(api, "metal3", 0.0)
+
+    play(scene)
+
+
+def test_a_webhook_that_hangs_does_not_make_it_wait_longer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A request may take a minute, and one that the server defers far longer."""
+    monkeypatch.setattr(until_paused_module, "LEAST_SECONDS", 0.5)
+
+    async def scene(double: KubernetesDouble, api: KubernetesApi) -> None:
+        for fault in (
+            Fault("create", "baremetalhosts", wait=2 * SECONDS),
+            Fault("create", "baremetalhosts", times=10, answer=429, retry_after=30),
+        ):
+            double.faults.pending = [fault]
+            async with asyncio.timeout(10.0):
+                with pytest.raises(KubernetesError, match=r"no answer from .* in time") as found:
+                    await until_paused(api, "metal3", 1.0)
+            assert found.value.status is None
 
     play(scene)
 

@@ -14,14 +14,14 @@ from moorage.config import load
 from moorage.config.addresses import networks_parse
 from moorage.config.errors import ConfigError
 from moorage.serve.http.connection_limits import (
-    HEALTH_CONNECTIONS_EACH_MAX,
     HEALTH_CONNECTIONS_MAX,
+    HEALTH_SECONDS_MIN,
 )
-from moorage.serve.http.listening import ConnectionCounter, NoPlaceError, health_connections
+from moorage.serve.http.listening import ConnectionCounter, HealthPlaces, NoPlaceError
 from moorage.serve.http.proxies import HOPS_MAX, Proxies
 from tests.e2e.support.carried import eventually
 from tests.e2e.support.server import Server, serve
-from tests.serve.wire import answers, connect, read_to_end, request, talk
+from tests.serve.wire import ANSWER_SECONDS, answers, connect, read_to_end, request, talk
 
 HERE = Path(__file__).parents[1]
 TLS = ["--tls-cert", str(HERE / "tls-cert.pem"), "--tls-key", str(HERE / "tls-key.pem")]
@@ -69,7 +69,8 @@ def statuses_beside_handshakes(server: Server, packet: bytes) -> list[int] | Non
     with ExitStack() as stack:
         held = [stack.enter_context(opened(server)) for _ in range(CONNECTIONS)]
         found = statuses(server, packet)
-        over, _, _ = select.select(held, [], [], 0)
+        # A place is free a moment before its connection is closed.
+        over, _, _ = select.select(held, [], [], 0.1 if found == [200] else 0)
         for connection in held:
             assert read_to_end(connection) == b""
         return None if over else found  # on a busy machine they may time out first
@@ -198,10 +199,26 @@ def test_a_full_server_is_healthy(full: Server, prefix: bytes, method: bytes, na
         assert b"\r\nconnection: close" in answer.head.lower()
 
 
-@pytest.mark.parametrize("path", [b"/", b"/metrics", b"/healthz/x", b"/traits?x=/healthz", b"*"])
-def test_a_full_server_answers_nothing_else(full: Server, path: bytes) -> None:
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        request(b"GET", b"/"),
+        request(b"GET", b"/metrics"),
+        request(b"GET", b"/healthz/x"),
+        request(b"GET", b"/traits?x=/healthz"),
+        request(b"OPTIONS", b"*"),
+        request(b"DELETE", b"/traits/healthz"),
+        request(b"GET", b"/v1/pools/healthz"),
+        request(b"GET", b"//healthz"),
+        request(b"POST", b"/healthz"),
+        request(b"GET", b"/healthz", b"Content-Length: 1\r\n", body=b"x"),
+        request(b"GET", b"/readyz", b"Transfer-Encoding: chunked\r\n"),
+        # The face waits for its body; it may take body_seconds_max to arrive.
+        request(b"PUT", b"/v1/pools/healthz", b"Content-Length: 100\r\n"),
+    ],
+)
+def test_a_full_server_answers_nothing_else(full: Server, wanted: bytes) -> None:
     """The refusal names the setting. A health check before it does not help."""
-    wanted = request(b"OPTIONS" if path == b"*" else b"GET", path)
     (answer,) = talk(full.url, wanted)
     assert answer.status == 503
     assert b"connections_max" in answer.body
@@ -225,14 +242,99 @@ def test_the_places_for_health_are_few_and_soon_free(full: Server) -> None:
     ] * (HEALTH_CONNECTIONS_MAX + 1)
 
 
+def health_is_answered(url: str) -> bool | None:
+    """Return True; None: it is not."""
+    return talk(url, HEALTH)[0].status == 200 or None
+
+
+def test_silent_clients_do_not_hold_the_places_for_health(full: Server) -> None:
+    """A client takes each place again that is free; health checks get one all the same."""
+    with ExitStack() as stack:
+        held = [stack.enter_context(connect(full.url)) for _ in range(HEALTH_CONNECTIONS_MAX)]
+        eventually(lambda: health_is_answered(full.url))
+        over, _, _ = select.select(held, [], [], ANSWER_SECONDS)
+        assert over == held[:1], "only the oldest gives way"
+        (refused,) = answers(read_to_end(over[0]))
+        assert b"connections_max" in refused.body
+
+
+@pytest.fixture(scope="module")
+def full_secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server with TLS whose connections are all in use, by clients that are silent."""
+    options = [*TLS, "--connections-max", str(CONNECTIONS), "--header-seconds-max", "600"]
+    with (
+        serve(tmp_path_factory.mktemp("full") / "m.sqlite", *options) as server,
+        ExitStack() as stack,
+    ):
+        for _ in range(CONNECTIONS):
+            stack.enter_context(opened(server))
+        yield server
+
+
+@pytest.mark.parametrize("ends", ["in the handshake", "before a request", "after the answer"])
+def test_clients_with_tls_do_not_hold_the_places_for_health(
+    full_secured: Server, ends: str
+) -> None:
+    """Not even those that never confirm the end of a connection; TLS waits for that."""
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    with ExitStack() as stack:
+        for _ in range(HEALTH_CONNECTIONS_MAX):
+            connection = stack.enter_context(opened(full_secured))
+            if ends == "in the handshake":
+                connection.sendall(b"\x16\x03\x01\x02\x00\x01")
+                continue
+            with suppress(OSError):  # on a busy machine an earlier one gives way
+                wrapped = stack.enter_context(context.wrap_socket(connection))
+                if ends == "after the answer":
+                    wrapped.sendall(HEALTH)
+                    assert wrapped.recv(12) == b"HTTP/1.1 200"
+        eventually(lambda: statuses(full_secured, HEALTH) == [200] or None)
+    assert not [line for line in full_secured.said if "Traceback" in line or "ERROR" in line]
+
+
 def test_one_address_does_not_take_all_places_for_health() -> None:
-    """The supervisor at another address needs some."""
-    some = health_connections(Proxies(()))
-    for _ in range(HEALTH_CONNECTIONS_EACH_MAX):
-        some.enter("192.0.2.1")
+    """The supervisor at another address gets one at once, however young the others are."""
+    some, dropped = HealthPlaces(), list[int]()
+
+    def enter(host: str, number: int, now: float = 0.0) -> None:
+        some.enter(host, now).drop = lambda: dropped.append(number)
+
+    for number in range(HEALTH_CONNECTIONS_MAX):
+        enter(f"2001:db8::{number}", number)
     with pytest.raises(NoPlaceError):
-        some.enter("192.0.2.1")
-    some.enter("192.0.2.2")
+        enter("2001:db8::1", -1)
+    enter("192.0.2.2", -2)
+    enter("192.0.2.2", -3)
+    assert dropped == [0, 1]
+    enter("2001:db8::1", -4, HEALTH_SECONDS_MIN)
+    assert dropped == [0, 1, 2]
+
+
+def test_many_addresses_wait_for_each_other() -> None:
+    """Otherwise a crowd that connects again would not leave anybody the time for a request."""
+    some = HealthPlaces()
+    places = [some.enter(f"192.0.2.{number}", 0.0) for number in range(HEALTH_CONNECTIONS_MAX)]
+    with pytest.raises(NoPlaceError):
+        some.enter("198.51.100.1", HEALTH_SECONDS_MIN / 2)
+    places[5].leave()
+    places[5].leave()
+    some.enter("198.51.100.1", HEALTH_SECONDS_MIN / 2)
+    with pytest.raises(NoPlaceError):
+        some.enter("198.51.100.2", HEALTH_SECONDS_MIN / 2)
+    with pytest.raises(NoPlaceError):
+        HealthPlaces(0).enter("198.51.100.1", 10.0)
+
+
+def test_the_address_for_boskos_answers_no_health_checks(tmp_path: Path) -> None:
+    """It has none, so nothing is accepted beyond its limit."""
+    options = ["--boskos-listen", "127.0.0.1:0", "--connections-max", str(CONNECTIONS)]
+    with serve(tmp_path / "m.sqlite", *options) as server, ExitStack() as stack:
+        for _ in range(CONNECTIONS):
+            stack.enter_context(connect(server.boskos_url))
+        (answer,) = talk(server.boskos_url, HEALTH)
+        assert answer.status == 503
+        assert talk(server.url, HEALTH)[0].status == 200
 
 
 def own_address() -> str | None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import resource
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -254,6 +255,21 @@ def test_what_others_have_prepared_is_not_filled(tmp_path: Path, kind: str) -> N
     place.unlink()
     copy(str(source), str(target))
     assert state(target) == state(source)
+
+
+def test_a_backup_that_cannot_begin_says_why(tmp_path: Path) -> None:
+    """Not even if its folder can be made, but no file in it; the folder goes again."""
+    address = filled(tmp_path / "m.sqlite", 1)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    free = os.dup(0)  # the lowest one
+    os.close(free)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (free + 1, hard))
+    try:
+        with pytest.raises(Unusable, match=r"cannot create .*b\.partial: Too many open files"):
+            copy(address.removeprefix("sqlite:///"), str(tmp_path / "b"))
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert not [*tmp_path.glob("b*")]
 
 
 def test_nobody_else_can_open_a_backup_that_is_written(tmp_path: Path) -> None:

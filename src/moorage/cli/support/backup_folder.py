@@ -3,10 +3,12 @@
 import os
 import re
 import stat
+from contextlib import suppress
 from datetime import datetime
 from typing import NamedTuple
 
 from moorage.store import unfinished
+from moorage.store.open import beginning_of
 
 NAME = re.compile(r"moorage-\d{8}T\d{6}Z\.sqlite")
 """The names of backups that may be deleted; no others are."""
@@ -30,7 +32,7 @@ def thinned(folder: str, keep: int, newest: str, now: str) -> Thinned:
     """Delete all but the newest backups, and older ones that were left unfinished.
 
     What is later than now is neither counted nor deleted: the clock was wrong then, or is wrong
-    now, so its name does not say which backups are old.
+    now, so its name does not say which backups are old. Nor is what is of another database.
 
     Args:
         folder: has them, perhaps with other files.
@@ -41,6 +43,8 @@ def thinned(folder: str, keep: int, newest: str, now: str) -> Thinned:
     """
     names = sorted(os.listdir(folder))
     complete = [name for name in names if NAME.fullmatch(name) and _is_file(folder, name)]
+    others = _of_others(folder, complete, newest)
+    complete = [name for name in complete if name not in others]
     old = [name for name in complete if name <= now]
     left_over = [
         name
@@ -58,8 +62,8 @@ def thinned(folder: str, keep: int, newest: str, now: str) -> Thinned:
             else:
                 os.unlink(path)
             found.deleted.append(path)
-        except BlockingIOError:
-            continue  # another process is writing it
+        except (BlockingIOError, FileNotFoundError):
+            continue  # another process is writing it, or has deleted it
         except OSError as error:
             found.problems.append(f"cannot delete {path}: {error.strerror}")
     found.problems.extend(
@@ -67,8 +71,23 @@ def thinned(folder: str, keep: int, newest: str, now: str) -> Thinned:
         for name in complete
         if name > now
     )
+    if others:
+        found.problems.append(
+            f"{os.path.join(folder, others[0])} is of another database, so it is not deleted: use a"
+            " folder for each"
+        )
     return found
 
 
+def _of_others(folder: str, names: list[str], newest: str) -> list[str]:
+    """Return the backups of other databases than that of the newest one."""
+    beginnings = {name: beginning_of(os.path.join(folder, name)) for name in names}
+    own = beginnings.get(newest)
+    return [name for name, at in beginnings.items() if None not in (own, at) and at != own]
+
+
 def _is_file(folder: str, name: str) -> bool:
-    return stat.S_ISREG(os.lstat(os.path.join(folder, name)).st_mode)
+    """Return whether this is a file. Another process may have deleted it meanwhile."""
+    with suppress(FileNotFoundError):
+        return stat.S_ISREG(os.lstat(os.path.join(folder, name)).st_mode)
+    return False

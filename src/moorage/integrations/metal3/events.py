@@ -35,6 +35,9 @@ EVENTS_MAX = 50
 POSTING_MAX = 8
 """Events that are created at the same time."""
 
+CREATE_SECONDS = 1.0
+"""How long to wait until one event is created: a webhook may not answer in its namespace."""
+
 REST_SECONDS = 60.0
 """How long a host gets no event after one that failed, nor another one of the same state."""
 
@@ -235,7 +238,12 @@ class Events:
     async def _create(self, uid: str, event: Event, clock: float) -> None:
         until = clock + REST_SECONDS
         try:
-            await self._requests.create_event(event.object())
+            async with asyncio.timeout(CREATE_SECONDS):
+                await self._requests.create_event(event.object())
+        except TimeoutError:
+            log.debug("the event about host %s is not created within %g s", uid, CREATE_SECONDS)
+            self._posted[uid] = _Posted("", None, until)
+            return
         except KubernetesError as error:
             if error.may_pass:
                 self._rests_until = clock + SETTLE_SECONDS

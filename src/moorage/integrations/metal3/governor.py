@@ -6,15 +6,13 @@ could not start gets our pause again, so that it gives its units back, and waits
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
-from functools import partial
 from itertools import chain, islice
 
-from moorage.integrations.bounded import run_bounded
 from moorage.integrations.clock import monotonic
-from moorage.integrations.kubernetes.api import KubernetesError
+from moorage.integrations.metal3.changes import Change, Changes
 from moorage.integrations.metal3.explain import Explainer
 from moorage.integrations.metal3.failures import (
     WAIT_MAX,
@@ -63,14 +61,8 @@ from moorage.integrations.provisioning.rules import Needs
 from moorage.integrations.provisioning.start import Start
 from moorage.wire.admission import Lease
 
-CHANGES_MAX = 8
-"""Pauses that are changed at the same time."""
-
 REREAD_MAX = 100
 """Hosts that a pass reads again before it withdraws their tickets; others follow in later ones."""
-
-REFUSED_SECONDS = 60.0
-"""How long a host is left alone after the API server refused to change its pause."""
 
 log = logging.getLogger("moorage.metal3")
 
@@ -78,16 +70,6 @@ log = logging.getLogger("moorage.metal3")
 def utc_now() -> datetime:
     """Return the time of this machine."""
     return datetime.now(UTC)  # noqa: TID251 - a time for people, and to compare with BMO's
-
-
-@dataclass(frozen=True)
-class _Refused:
-    """Why the pause of a host could not be changed, and until when it is not tried again."""
-
-    until: float
-    why: str
-    told: bool
-    """Whether the log says it."""
 
 
 class Governor:
@@ -121,8 +103,7 @@ class Governor:
         """Until when hosts wait that could not start, and since when this process sees it."""
         self._leases: Mapping[str, Collection[Lease]] = {}
         """By which hosts have units, by UID, as the last pass has seen them."""
-        self._refused: dict[str, _Refused] = {}
-        """Whose pause could not be changed, by UID."""
+        self._changes = Changes()
         self.metrics = metrics or GovernorMetrics(HOSTS, Picture())
         self._passes = Passes(self._pass, self._line, log, self.metrics.failed)
 
@@ -134,10 +115,7 @@ class Governor:
     @property
     def remarks(self) -> dict[str, str]:
         """Why hosts with our pause do not start, or have no place in line, by UID."""
-        refused = {
-            uid: f"its pause cannot be changed: {one.why}" for uid, one in self._refused.items()
-        }
-        return {**refused, **self._line.remarks, **self._held}
+        return {**self._changes.remarks, **self._line.remarks, **self._held}
 
     async def tick(self) -> bool:
         """Make one pass; return whether it succeeded. It says when it begins and ends to fail."""
@@ -146,6 +124,7 @@ class Governor:
     async def close(self) -> None:
         """Wait for nothing more; return when requests that are being sent are answered."""
         await self._line.close()
+        await self._changes.close()
 
     async def _pass(self) -> None:
         picture = await self._reconciler.run_once()
@@ -153,20 +132,22 @@ class Governor:
         tickets = await self._host_leases.in_line(SYSTEM)
         starts, held, kept = [], {}, set[str]()
         self._leases = picture.leases
-        self._forget_refused(picture)
+        self._changes.forget(picture.hosts)
         self._waits = {uid: wait for uid, wait in self._waits.items() if uid in picture.hosts}
-        changes: list[Callable[[], Awaitable[object]]] = []
+        changes: list[tuple[BareMetalHost, Change]] = []
         for uid, host in picture.hosts.items():
             leases = picture.leases.get(uid, ())
-            if pause_of(host) is None and (leases or self._resting.rests(host)):
-                changes.append(partial(self._hold_back, host, leases))
-            if self._went_well(host):
-                changes.append(partial(self._changed, host, self._requests.forget_failures))
+            if self._is_held_back(host, leases):
+                changes.append((host, self._hold_back))
+            elif self._went_well(host):
+                changes.append((host, self._requests.forget_failures))
             if pause_of(host) != OWN:
                 continue
             start = self._start_of(host)
             if start is None:
-                changes.append(partial(self._let_go, host, leases, uid in picture.refused))
+                # If it works, this waits until it is counted, or Moorage has refused to count it.
+                if uid in picture.refused or self._is_counted(host, leases):
+                    changes.append((host, self._requests.unpause))
             elif (why := self._requests.holds.why(host)) is not None:
                 held[uid] = why
                 kept.add(uid)
@@ -183,7 +164,7 @@ class Governor:
                 kept.add(uid)
             else:
                 starts.append(start)
-        await run_bounded(CHANGES_MAX, changes)
+        await self._changes.make(changes)
         self._held = held
         seen = {start.host.uuid for start in starts} | held.keys() | kept
         kept |= await self._still_waiting(
@@ -224,11 +205,10 @@ class Governor:
         idle = pause_of(host) is None and work_of(host) is None and start_of(host) is None
         return idle and is_marked_as_failed(host) and not error_kind_of(host)
 
-    async def _hold_back(self, host: BareMetalHost, leases: Collection[Lease]) -> None:
-        """Store our pause in a host that only looks again later, so that its units are released.
-
-        If BMO has begun meanwhile, the version of the host is another one, and nothing is stored.
-        """
+    def _is_held_back(self, host: BareMetalHost, leases: Collection[Lease]) -> bool:
+        """Return whether a host has failed and only looks again later: it needs no units."""
+        if pause_of(host) is not None or not (leases or self._resting.rests(host)):
+            return False
         if work_of(host) is None:
             seconds, fails = self._stuck_seconds, cannot_start(host)
         else:
@@ -240,64 +220,22 @@ class Governor:
             and has_looked_since(host, lease.record)
             for lease in leases
         )
-        if not (fails and stuck and self._resting.may_be_paused(host)):
-            return
-        if await self._changed(host, self._requests.pause):
-            log.warning(
-                "%s has failed, and releases its units until its next try: %s: %s",
-                name_of(host),
-                error_text(host),
-                error_of(host),
-            )
+        return fails and stuck and self._resting.may_be_paused(host)
 
-    async def _let_go(
-        self, host: BareMetalHost, leases: Collection[Lease], is_refused: bool
-    ) -> None:
-        """Remove our pause from a host that has nothing to start.
+    async def _hold_back(self, host: BareMetalHost) -> bool:
+        """Store our pause in a host, so that its units are released; return whether it was stored.
 
-        If it works, this waits until it is counted, or Moorage has refused to count it.
+        If BMO has begun meanwhile, the version of the host is another one, and nothing is stored.
         """
-        if is_refused or self._is_counted(host, leases):
-            await self._changed(host, self._requests.unpause)
-
-    async def _changed(
-        self, host: BareMetalHost, change: Callable[[BareMetalHost], Awaitable[bool]]
-    ) -> bool:
-        """Change the pause of a host; return whether it was changed.
-
-        A host that the API server does not let change must not stop the pass: its owner can fill
-        its annotations up to their limit, and validating webhooks judge the whole host. Nor must
-        one of a namespace in which we have no rights; that is tried again at once, because the
-        server may only not know them yet.
-        """
-        uid, now = uid_of(host), monotonic()
-        before = self._refused.get(uid)
-        if before is not None and now < before.until:
+        if not await self._requests.pause(host):
             return False
-        try:
-            if not await change(host):
-                return False
-        except KubernetesError as error:
-            yet = error.is_denied_yet
-            if error.is_of_server and not yet:
-                raise
-            told = before is not None and before.told
-            if not yet and not told:
-                log.warning("the pause of %s cannot be changed: %s", name_of(host), error)
-            until = now if yet else now + REFUSED_SECONDS
-            self._refused[uid] = _Refused(until, str(error), told=told or not yet)
-            return False
-        self._refused.pop(uid, None)
+        log.warning(
+            "%s has failed, and releases its units until its next try: %s: %s",
+            name_of(host),
+            error_text(host),
+            error_of(host),
+        )
         return True
-
-    def _forget_refused(self, picture: Picture) -> None:
-        """Forget hosts that are gone, or that were not tried again."""
-        known = monotonic() - REFUSED_SECONDS
-        self._refused = {
-            uid: one
-            for uid, one in self._refused.items()
-            if uid in picture.hosts and one.until > known
-        }
 
     def _wait_of(self, host: BareMetalHost) -> str | None:
         """Return why a host does not ask yet that could not start; None: it may ask."""

@@ -62,7 +62,8 @@ class Holds:
     async def look(self, hosts: Iterable[BareMetalHost]) -> None:
         """Read what holds the hosts that wait. Raises KubernetesError.
 
-        While the server denies a right that it may not know yet, only the hosts concerned wait.
+        While Clusters cannot be read, only hosts of Clusters wait: the server may deny a right that
+        it does not know yet, or the webhook that converts Clusters to another version is away.
         """
         waiting = [host for host in hosts if pause_of(host) == OWN]
         names, now = {_namespace_of(host) for host in waiting}, monotonic()
@@ -78,7 +79,7 @@ class Holds:
         try:
             clusters = await self._clusters()
         except KubernetesError as error:
-            if not error.is_denied_yet:
+            if error.is_of_server and not error.is_denied_yet:
                 raise
             self._unknown = str(error)
             return

@@ -6,6 +6,7 @@ annotations that they do not know (baremetal-operator 02aa505, `validateAnnotati
 once, and finds the host paused.
 """
 
+import asyncio
 import json
 import logging
 from collections.abc import Mapping
@@ -13,6 +14,7 @@ from datetime import datetime
 from textwrap import wrap
 
 from moorage.client.run.printing import printable
+from moorage.integrations.clock import monotonic
 from moorage.integrations.kubernetes.api import KubernetesError
 from moorage.integrations.metal3.hosts import OWN, WAITING, BareMetalHost, annotations_of, pause_of
 from moorage.integrations.metal3.requests import HostRequests
@@ -29,6 +31,12 @@ NOTE_LENGTH_MAX = 10_000
 
 WIDTH = 96
 """Characters of one line, if its words are not longer."""
+
+PUT_SECONDS = 1.0
+"""How long to wait until one note is written: a webhook may not answer for a host."""
+
+REST_SECONDS = 60.0
+"""How long a host gets no note after one could not be written, so that others get theirs."""
 
 FOLD = "\n  "
 """The beginning of a line that goes on with the field before; YAML reads it as one space."""
@@ -79,6 +87,8 @@ class Notes:
         self._writer = NoteWriter(self._put)
         self._hosts: Mapping[str, BareMetalHost] = {}
         self._at = datetime.min
+        self._rests: dict[str, float] = {}
+        """Until when hosts get no notes, by UID."""
 
     async def write(
         self, hosts: Mapping[str, BareMetalHost], wanted: Mapping[str, Note], at: datetime
@@ -89,7 +99,11 @@ class Notes:
         to start it, and removes both in one write.
         """
         self._hosts, self._at = hosts, at
-        now = {uid: said_by(host) for uid, host in hosts.items()}
+        clock = monotonic()
+        self._rests = {
+            uid: until for uid, until in self._rests.items() if uid in hosts and clock < until
+        }
+        now = {uid: said_by(host) for uid, host in hosts.items() if uid not in self._rests}
         kept = {
             uid: note
             for uid, note in now.items()
@@ -102,11 +116,17 @@ class Notes:
     async def _put(self, uid: str, note: Note | None) -> bool:
         text = None if note is None else text_of(note, self._at)
         try:
-            # Not if the host was changed: it may have been granted meanwhile.
-            return await self._requests.note(self._hosts[uid], text)
+            async with asyncio.timeout(PUT_SECONDS):
+                # Not if the host was changed: it may have been granted meanwhile.
+                return await self._requests.note(self._hosts[uid], text)
         except KubernetesError as error:
             log.debug("cannot write the note on host %s: %s", uid, error)
-            return False
+            if not error.is_of_server:
+                self._rests[uid] = monotonic() + REST_SECONDS
+        except TimeoutError:
+            log.debug("the note on host %s is not written within %g s", uid, PUT_SECONDS)
+            self._rests[uid] = monotonic() + REST_SECONDS
+        return False
 
 
 def _plain(text: str) -> str:

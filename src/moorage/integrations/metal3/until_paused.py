@@ -21,6 +21,9 @@ one address there may be several API servers."""
 AGAIN_SECONDS = 0.2
 """How long after the last dry run the next one is sent."""
 
+LEAST_SECONDS = 5.0
+"""How long the answer to a dry run may take in any case. If a webhook hangs, it takes longer."""
+
 TRIAL: dict[str, Any] = {
     "apiVersion": "metal3.io/v1alpha1",
     "kind": "BareMetalHost",
@@ -49,8 +52,14 @@ async def until_paused(api: KubernetesApi, namespace: str, seconds: float) -> No
     trouble: KubernetesError | None = None
     while proofs < PROOFS:
         try:
-            found = await api.create(list_path(namespace), TRIAL, dry_run=True)
+            async with asyncio.timeout(max(until - monotonic(), LEAST_SECONDS)):
+                found = await api.create(list_path(namespace), TRIAL, dry_run=True)
             proofs, trouble = (proofs + 1 if pause_of(found) == OWN else 0), None
+        except TimeoutError:
+            raise KubernetesError(
+                f"no answer from {api.url} in time to a host that was created as a dry run;"
+                " does a webhook not answer?"
+            ) from None
         except KubernetesError as error:
             if not _may_pass(error):
                 raise

@@ -28,14 +28,12 @@ HEALTH_CONNECTIONS_MAX = 32
 """Connections beyond all limits that may ask only for the health: a supervisor that cannot do this
 takes a server that is full for one that hangs, and kills it."""
 
-HEALTH_CONNECTIONS_EACH_MAX = 8
-"""The same from one address. The supervisor may share that of many clients."""
+HEALTH_SECONDS_MIN = 1.0
+"""How long such a connection keeps its place at least, beside others of its own address.
+Supervisors wait about as long for an answer."""
 
 HEALTH_SECONDS_MAX = 5.0
 """How long such a connection may take for its handshake, and for its request."""
-
-HEALTH_NAMES = (b"healthz", b"readyz")
-"""Last segments of the paths that it may ask for: a prefix may come before."""
 
 
 class Bounds(Struct, frozen=True):

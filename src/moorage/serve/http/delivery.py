@@ -161,6 +161,15 @@ class DeliveringProtocol(HoldingProtocol):
             watch.lost(exc)
         super().connection_lost(exc)
 
+    def end_with_answer(self) -> None:
+        """Let the answer that is sent next, if there is one, say that it is the last."""
+        cycle: Cycle | None = self.cycle
+        if cycle is None or cycle.response_complete:
+            return
+        cycle.keep_alive = False
+        if cycle is self._running:
+            cycle.lingers = any(not watch.is_written for watch in self._watches)
+
     def shutdown(self) -> None:
         """End the connection after its answers, and after it is known whether they were read."""
         cycle: Cycle | None = self.cycle

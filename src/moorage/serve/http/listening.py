@@ -10,16 +10,18 @@ import asyncio
 import logging
 import socket
 import ssl
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
-from functools import lru_cache
+from functools import lru_cache, partial
 from http import HTTPStatus
+from operator import itemgetter
 
 from moorage.faces.addresses import address_of, source_of
 from moorage.serve.http.connection_limits import (
-    HEALTH_CONNECTIONS_EACH_MAX,
     HEALTH_CONNECTIONS_MAX,
     HEALTH_SECONDS_MAX,
+    HEALTH_SECONDS_MIN,
 )
 from moorage.serve.http.protocol import GuardedProtocol
 from moorage.serve.http.proxies import Proxies
@@ -39,11 +41,6 @@ log = logging.getLogger("moorage.http")
 
 class NoPlaceError(Exception):
     """There are too many connections; the message is for the client."""
-
-
-def health_connections(proxies: Proxies) -> "ConnectionCounter":
-    """Return the places of one listener beyond its limits."""
-    return ConnectionCounter(HEALTH_CONNECTIONS_MAX, HEALTH_CONNECTIONS_EACH_MAX, proxies)
 
 
 class ConnectionCounter:
@@ -107,6 +104,69 @@ class CountedConnection:
             self._places = None
 
 
+def _nothing() -> None:
+    """Do nothing."""
+
+
+class HealthPlace:
+    """The place of one connection beyond the limits."""
+
+    __slots__ = ("_places", "drop", "host", "since")
+
+    def __init__(self, places: "HealthPlaces", host: str, since: float) -> None:
+        self._places = places
+        self.host = host
+        self.since = since
+        self.drop: Callable[[], object] = _nothing
+        """Ends the connection."""
+
+    def leave(self) -> None:
+        """Free the place; does nothing if called again."""
+        self._places.left(self)
+        self.drop = _nothing  # else it would keep the connection, and that this
+
+
+class HealthPlaces:
+    """The few places of one listener beyond its limits.
+
+    Clients that are silent, or do not close, could hold them for ever, again and again. So if all
+    are taken, one that is held for long gives way; and at once one of an address that has more than
+    its share.
+    """
+
+    def __init__(self, most: int = HEALTH_CONNECTIONS_MAX) -> None:
+        self._most = most
+        self._held: dict[HealthPlace, None] = {}  # the oldest first
+
+    def enter(self, host: str, now: float) -> HealthPlace:
+        """Return a place for a connection from a host. Raises NoPlaceError."""
+        address = address_of(host)
+        source = host if address is None else source_of(address)
+        if len(self._held) >= self._most:
+            self._make_room(source, now)
+        place = HealthPlace(self, source, now)
+        self._held[place] = None
+        return place
+
+    def left(self, place: HealthPlace) -> None:
+        """Free a place; does nothing if it is free."""
+        self._held.pop(place, None)
+
+    def _make_room(self, source: str, now: float) -> None:
+        counts = Counter(place.host for place in self._held)
+        busiest, count = max(counts.items(), key=itemgetter(1), default=(source, 0))
+        if counts[source] + 1 < count:
+            oldest = next(place for place in self._held if place.host == busiest)
+        else:
+            old = (place for place in self._held if now - place.since >= HEALTH_SECONDS_MIN)
+            first = next(old, None)
+            if first is None:
+                raise NoPlaceError(f"More than {self._most} connections beyond the limits.")
+            oldest = first
+        self.left(oldest)
+        oldest.drop()
+
+
 class Acceptor:
     """Accepts connections until it is closed; to uvicorn it looks like an asyncio server."""
 
@@ -114,7 +174,7 @@ class Acceptor:
         self,
         listener: socket.socket,
         places: ConnectionCounter,
-        health_places: ConnectionCounter,
+        health_places: HealthPlaces,
         protocol: Callable[[], GuardedProtocol],
         tls: Callable[[], ssl.SSLContext | None],
         handshake_seconds: float,
@@ -190,19 +250,21 @@ class Acceptor:
 
     def _take(self, connection: socket.socket, host: str) -> None:
         connection.setblocking(False)
-        full: str | None = None
+        protocol = self._protocol()
         try:
-            place = self._places.enter(host)
+            protocol.place = self._places.enter(host)
         except NoPlaceError as error:
-            full = str(error)
+            protocol.full = str(error)
             try:
-                place = self._health_places.enter(host)
+                protocol.place = beyond = self._health_places.enter(host, self._loop.time())
             except NoPlaceError:
-                self._refuse(connection, host, full)
+                self._refuse(connection, host, protocol.full)
                 return
-        task = self._loop.create_task(self._begin(connection, host, place, full))
+        task = self._loop.create_task(self._begin(connection, host, protocol))
         self._beginning.add(task)
-        task.add_done_callback(self._beginning.discard)
+        task.add_done_callback(partial(self._begun, connection, protocol))
+        if protocol.full is not None:
+            beyond.drop = lambda: protocol.give_way() if protocol.begun else task.cancel()
 
     def _refuse(self, connection: socket.socket, host: str, full: str) -> None:
         log.info("refused %s: 503 %s", host, full)
@@ -211,28 +273,28 @@ class Acceptor:
                 connection.send(refusal_bytes(HTTPStatus.SERVICE_UNAVAILABLE, full))
         connection.close()
 
-    async def _begin(
-        self, connection: socket.socket, host: str, place: CountedConnection, full: str | None
-    ) -> None:
-        """Pass a connection to a new protocol, which leaves its place when the connection ends.
-
-        `full`: why it may ask only for the health; None: for anything.
-        """
-        protocol = self._protocol()
-        protocol.place, protocol.full = place, full
+    async def _begin(self, connection: socket.socket, host: str, protocol: GuardedProtocol) -> None:
+        """Pass a connection to its protocol, which leaves its place when the connection ends."""
         context = self._tls()
-        seconds = self._handshake_seconds
-        if full is not None:
-            seconds = min(seconds, HEALTH_SECONDS_MAX)
+        seconds, end_seconds = self._handshake_seconds, None
+        if protocol.full is not None and context is not None:
+            seconds = end_seconds = min(seconds, HEALTH_SECONDS_MAX)
         try:
             await self._loop.connect_accepted_socket(
                 lambda: protocol,
                 connection,
                 ssl=context,
                 ssl_handshake_timeout=None if context is None else seconds,
+                ssl_shutdown_timeout=end_seconds,
             )
         except OSError as error:  # TLS errors and timeouts are OSErrors
             log.info("the TLS handshake with %s failed: %s", host, error)
-        finally:
-            if not protocol.begun:  # then `connection_lost` is never called
-                place.leave()
+
+    def _begun(
+        self, connection: socket.socket, protocol: GuardedProtocol, task: asyncio.Task[None]
+    ) -> None:
+        self._beginning.discard(task)
+        if not protocol.begun:  # then `connection_lost` is never called
+            connection.close()  # the task may not have run at all
+            if protocol.place is not None:
+                protocol.place.leave()

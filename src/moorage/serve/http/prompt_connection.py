@@ -56,6 +56,8 @@ class KnownRequests:
 class PromptProtocol(DeliveringProtocol):
     """One connection. `prompt` may answer a request at the end of its packet."""
 
+    drains = False
+    """Set in the class when its listener stops: each connection ends with its next answer."""
     prompt: Prompt | None = None
     known: KnownRequests
     """Shared by the connections of one listener: they have the same limits and hosts."""
@@ -111,7 +113,7 @@ class PromptProtocol(DeliveringProtocol):
 
         Only for a connection that waits for the first byte of its next request.
         """
-        if self._incomplete or self._proxied:
+        if self._incomplete or self._proxied or self.drains:
             return False
         if self.flow.write_paused or self.transport.is_closing():
             return False

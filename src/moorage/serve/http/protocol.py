@@ -13,6 +13,7 @@
 import asyncio
 import logging
 import re
+from collections.abc import Callable
 from http import HTTPStatus
 from typing import Any, Protocol
 from urllib.parse import unquote
@@ -24,7 +25,6 @@ from uvicorn.server import ServerState
 
 from moorage.faces.web import ABORT, DELIVERY, WHOLE, Prompt, Scope
 from moorage.serve.http.connection_limits import (
-    HEALTH_NAMES,
     HEALTH_SECONDS_MAX,
     WAITING_BODY_MAX,
     WAITING_MAX,
@@ -65,6 +65,7 @@ class GuardedProtocol(PromptProtocol):
     bounds: Bounds
     hosts: Hosts
     proxies: Proxies
+    is_health: Callable[[Scope], bool]
 
     def __init__(
         self,
@@ -225,18 +226,19 @@ class GuardedProtocol(PromptProtocol):
                 "Wait for a response before you send more.",
             )
         if self.full is not None:
-            self._guard_full(self.full)
+            self._guard_full(self.full, version)
         if self.parser.should_upgrade() and self._has_body():
             self._stop(HTTPStatus.BAD_REQUEST, "A request with a body cannot change the protocol.")
         if self._deadline is not None:
             self._deadline_clear()
         before: Cycle | None = self.cycle
+        stays = version != "1.0" and not (self.drains or self.full)
         cycle = self.cycle = Cycle(
             self,
             self._scope(version),
             # HTTP/1.0 has no interim answers: its client would take one for the answer.
             expects=self.expect_100_continue and version != "1.0",
-            keep_alive=version != "1.0" and self.parser.should_keep_alive() and self.full is None,
+            keep_alive=stays and self.parser.should_keep_alive(),
         )
         self._in_head, self._head = False, b""
         self._in_body = self._progress = True
@@ -299,11 +301,19 @@ class GuardedProtocol(PromptProtocol):
         if not target.path or not self.hosts.allows(target.host or b""):
             self._stop(HTTPStatus.MISDIRECTED_REQUEST, NOT_SERVED)
 
-    def _guard_full(self, reason: str) -> None:
-        """Check that a connection beyond the limits asks for the health, and only once."""
-        name = self.url.partition(b"?")[0].rpartition(b"/")[2]
-        if self._running is not None or name not in HEALTH_NAMES:
+    def _guard_full(self, reason: str, version: str) -> None:
+        """Check that a connection beyond the limits asks for the health, only once, by a head."""
+        is_more = self._running is not None or self.url == b"*" or self._has_body()
+        if is_more or not self.is_health(self._scope(version)):
             self._stop(HTTPStatus.SERVICE_UNAVAILABLE, reason)
+
+    def give_way(self) -> None:
+        """End the connection, which is beyond the limits, for another one."""
+        is_silent = self._running is None and not self.transport.is_closing()
+        if self.full is not None and is_silent and self.scheme == "http":
+            self._refuse(HTTPStatus.SERVICE_UNAVAILABLE, self.full)
+        else:
+            self._reset()
 
     def _has_body(self) -> bool:
         return any(name in (CONTENT_LENGTH, b"transfer-encoding") for name, _ in self.headers)
@@ -497,10 +507,12 @@ def protocol_for(
     proxies: Proxies,
     held: MemoryBudgets,
     prompt: Prompt | None = None,
+    is_health: Callable[[Scope], bool] = lambda _: False,
 ) -> type[GuardedProtocol]:
     """Return the protocol class with these limits, for uvicorn."""
     members: dict[str, Any] = {"bounds": bounds, "hosts": hosts, "proxies": proxies, "held": held}
     members["known"] = KnownRequests()
+    members["is_health"] = staticmethod(is_health)
     if prompt is not None:
         members["prompt"] = staticmethod(prompt)
     return type("Protocol", (GuardedProtocol,), members)

@@ -11,6 +11,12 @@ from moorage.store import import_mark
 from moorage.store.api import Plan
 
 
+def check_imported(world: World) -> None:
+    """Raise IMPORTING while an import is under way: what is asked for needs the whole ledger."""
+    if world.imports is not None and world.imports.mark is not None:
+        raise importing.refusal(world.imports.mark)
+
+
 class ImportRoom:
     """The mark of an import in one batch: of a request of the import, or while there may be one."""
 

@@ -7,6 +7,7 @@ from functools import partial
 from threading import Event, Thread
 from threading import Lock as Guard
 from typing import Any
+from urllib.parse import quote
 
 import apsw
 
@@ -61,6 +62,21 @@ def copy(source: str, target: str, endable: Endable = nullcontext) -> None:
 def copy_beside(source: str, target: str, log_pages_max: int = LOG_PAGES_MAX) -> None:
     """Like `copy`, while another process may write to the database; ends if the log grows long."""
     copy(source, target, partial(_log_watched, source, log_pages_max))
+
+
+def beginning_of(backup: str) -> int | None:
+    """Return when the database was created of which a file is a backup; None: it is unreadable.
+
+    It tells databases apart: all backups of one have the same, to the millisecond.
+    """
+    address = f"file:{quote(os.path.abspath(backup))}?immutable=1"
+    try:
+        connection = apsw.Connection(address, apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
+        with closing(connection):
+            ((at,),) = connection.execute("SELECT at FROM beginning")
+    except (apsw.Error, ValueError):
+        return None
+    return int(at)
 
 
 @contextmanager

@@ -10,12 +10,21 @@ import pytest
 import yaml
 
 from moorage.integrations.kubernetes.api import Connection, KubernetesApi
+from moorage.integrations.metal3 import events as eventing
+from moorage.integrations.metal3 import explain as explaining
+from moorage.integrations.metal3 import notes as noting
 from moorage.integrations.metal3.explain import Explainer
 from moorage.integrations.metal3.hosts import WAITING, uid_of
 from moorage.integrations.metal3.notes import TEXT_LENGTH_MAX, plain, said_by, text_of
 from moorage.integrations.metal3.reconcile import host_of_object
 from moorage.integrations.metal3.requests import HostRequests, body_of
-from moorage.integrations.provisioning.notes import UNREADABLE, Note, differs, remark_of
+from moorage.integrations.provisioning.notes import (
+    UNREADABLE,
+    WRITING_MAX,
+    Note,
+    differs,
+    remark_of,
+)
 from moorage.integrations.provisioning.start import Start
 from moorage.integrations.provisioning.unit_release import RequestOutcome
 from tests.integrations.metal3.govern.test_governor import ALL, IMAGE, LIMIT, OWN, World, play
@@ -179,6 +188,45 @@ def test_failing_notes_change_nothing_else(tmp_path: Path) -> None:
             await world.until(lambda: world.reached(names, "provisioned"), governor)
 
     play(tmp_path, scene)
+
+
+def test_a_webhook_that_hangs_holds_up_no_notes_of_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Hosts whose notes, or events, are not written within moments rest; others have theirs."""
+    monkeypatch.setattr(explaining, "EXPLAIN_SECONDS", 0.5)
+    monkeypatch.setattr(noting, "PUT_SECONDS", 0.2)
+    monkeypatch.setattr(eventing, "CREATE_SECONDS", 0.2)
+
+    async def scene(double: KubernetesDouble, requests: HostRequests, client: Kubernetes) -> None:
+        odd = [f"a-{number:02}" for number in range(2 * WRITING_MAX)]
+        for name in [*odd, "z"]:
+            await client.create(ALL, host(name, annotations=OWN))
+        double.faults.pending = [
+            Fault("patch", "baremetalhosts", name, times=10_000, wait=60.0) for name in odd
+        ]
+        double.faults.pending.append(Fault("create", "events", times=5, wait=60.0))
+        hosts = {uid_of(one): one for one in await requests.all()}
+        explainer = Explainer(requests, lambda: AT)
+
+        async def explain() -> None:
+            await explainer.explain(hosts, {}, {}, dict.fromkeys(hosts, "no pool"), {})
+
+        async with asyncio.timeout(30):
+            while WAITING not in annotations(await client.get(f"{ALL}/z") or {}):
+                await explain()
+            while double.counts["create", "events"] < len(hosts):
+                await explain()
+
+    async def run() -> None:
+        async with (
+            KubernetesDouble() as double,
+            Kubernetes(double.url) as client,
+            KubernetesApi(Connection(double.url)) as api,
+        ):
+            await scene(double, HostRequests(api), client)
+
+    asyncio.run(run())
 
 
 def start_of(read: Object) -> Start:

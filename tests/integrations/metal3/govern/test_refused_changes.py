@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from moorage.integrations import connections
 from moorage.integrations.kubernetes.api import Connection, KubernetesApi
 from moorage.integrations.lease_api import LeaseApi
-from moorage.integrations.metal3 import governor as governing
+from moorage.integrations.metal3 import changes
 from moorage.integrations.metal3.reconcile import Reconciler
 from moorage.integrations.metal3.requests import HostRequests
 from moorage.integrations.provisioning.host_leases import HostLeases
@@ -61,7 +62,7 @@ def test_a_pause_that_cannot_be_removed(
             assert "its pause cannot be changed" in governor.remarks[uid]
             assert caplog.text.count("metal3/odd cannot be changed") == 1
             world.double.faults.pending = []
-            monkeypatch.setattr(governing, "monotonic", lambda: 1e12)
+            monkeypatch.setattr(changes, "monotonic", lambda: 1e12)
             await world.until(lambda: PAUSED not in annotations(world.host("odd")), governor)
             assert await governor.tick()
             assert uid not in governor.remarks
@@ -121,3 +122,59 @@ def test_a_label_is_no_path(tmp_path: Path, name: str) -> None:
         assert world.double.counts["list", "namespaces"] == 0
 
     play(tmp_path, scene)
+
+
+def test_a_host_whose_change_is_never_answered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A webhook hangs for some idle hosts: no pass fails or waits for it, others start and lose
+    their pauses, and a remark says it.
+    """
+    monkeypatch.setattr(changes, "PASS_SECONDS", 0.2)
+    monkeypatch.setattr(connections, "SECONDS_MAX", 3.0)
+    odd = [f"odd-{number}" for number in range(2 * changes.CHANGES_MAX)]
+
+    async def scene(world: World) -> None:
+        for name in [*odd, "idle"]:
+            unmanaged = host(name, annotations=OWN)
+            del unmanaged["spec"]["bmc"]
+            await world.api.create(ALL, unmanaged)
+        world.double.faults.pending = [
+            Fault("patch", "baremetalhosts", name, times=10_000, wait=60.0) for name in odd
+        ]
+        await world.api.create(ALL, host("good", image=IMAGE, annotations=OWN))
+        async with world.governor() as governor:
+
+            async def passes(holds: Callable[[], bool]) -> None:
+                while not holds():
+                    began = asyncio.get_running_loop().time()
+                    assert await governor.tick()
+                    assert asyncio.get_running_loop().time() - began < 2.5
+                    await world.double.storage.changed(0.1)
+
+            await passes(lambda: world.reached(["good"], "provisioned"))
+            await passes(lambda: PAUSED not in annotations(world.host("idle")))
+            uids = {world.host(name)["metadata"]["uid"] for name in odd}
+            await passes(lambda: uids <= governor.remarks.keys())
+            assert {PAUSED} <= {*annotations(world.host("odd-0"))}
+            assert "no answer from" in governor.remarks[min(uids)]
+            assert "nothing is started" not in caplog.text
+            assert caplog.text.count("metal3/odd-0 cannot be changed") == 1
+
+    play(tmp_path, scene, failing=0.0)
+
+
+def test_a_server_that_answers_nobody_ends_the_pass(tmp_path: Path) -> None:
+    """It does not depend on the host, so no host is blamed, and nothing waits for a unit."""
+
+    async def scene(world: World) -> None:
+        unmanaged = host("idle", annotations=OWN)
+        del unmanaged["spec"]["bmc"]
+        await world.api.create(ALL, unmanaged)
+        world.double.faults.pending = [Fault("patch", "baremetalhosts", times=3, answer="drop")]
+        async with world.governor() as governor:
+            assert not await governor.tick()
+            assert not governor.remarks
+            await world.until(lambda: PAUSED not in annotations(world.host("idle")), governor)
+
+    play(tmp_path, scene, failing=0.0)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from moorage.integrations.kubernetes import denials
-from moorage.integrations.metal3 import governor as governing
+from moorage.integrations.metal3 import changes
 from moorage.integrations.metal3.holds import CLUSTER, HOLD, namespace_path
 from tests.integrations.kubernetes.test_denials import LIST, PATCH, UNREAD, USER
 from tests.integrations.metal3.govern.test_governor import ALL, IMAGE, OWN, SOON, World, play
@@ -66,6 +66,44 @@ def test_held_hosts_stay_held(tmp_path: Path, caplog: pytest.LogCaptureFixture) 
 
     with caplog.at_level(logging.WARNING):
         play(tmp_path, scene)
+
+
+UNCONVERTED = (
+    "conversion webhook for cluster.x-k8s.io/v1beta1, Kind=Cluster failed: Post"
+    ' "https://capi-webhook-service.capi-system.svc:443/convert": no endpoints available'
+)
+
+
+def test_clusters_that_cannot_be_converted(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """While the webhook of Cluster API is away, hosts of Clusters wait, and say why."""
+
+    async def scene(world: World) -> None:
+        labels = {CLUSTER: "edge-1"}
+        await world.api.create(ALL, host("a", image=IMAGE, annotations=OWN, labels=labels))
+        await world.api.create(ALL, host("b", image=IMAGE, annotations=OWN))
+        world.double.faults.pending = [
+            Fault("list", "clusters", times=10_000, answer=500, says=UNCONVERTED)
+        ]
+        async with world.governor() as governor:
+
+            async def passes(name: str) -> None:
+                while not world.reached([name], "provisioned"):
+                    assert await governor.tick()
+                    await world.double.storage.changed(0.1)
+
+            await passes("b")
+            uid = world.host("a")["metadata"]["uid"]
+            assert "its cluster edge-1 cannot be read yet" in governor.remarks[uid]
+            assert "conversion webhook" in governor.remarks[uid]
+            assert annotations(world.host("a"))[PAUSED] == "moorage"
+            world.double.faults.pending = []
+            await passes("a")
+        assert "are started" not in caplog.text
+
+    with caplog.at_level(logging.WARNING):
+        play(tmp_path, scene, failing=0.0)
 
 
 @pytest.fixture
@@ -148,7 +186,7 @@ def test_a_namespace_without_rights(
                 assert await governor.tick()
             assert caplog.text.count("cannot be changed") == 2
             world.double.faults.pending = []
-            monkeypatch.setattr(governing, "monotonic", lambda: 1e12)
+            monkeypatch.setattr(changes, "monotonic", lambda: 1e12)
             assert await governor.tick()
             assert "cannot be changed" not in str(governor.remarks)
 

@@ -113,7 +113,8 @@ async def _rows(body: bytes, pieces: Pieces) -> Rows:
         if isinstance(value.get(name), list)
     }
     gone = value.get("gone")
-    deleted = sum(len(one) for one in gone.values() if isinstance(one, list)) if gone else 0
+    lists_gone = gone.values() if isinstance(gone, dict) else ()
+    deleted = sum(len(one) for one in lists_gone if isinstance(one, list))
     check_count(deleted + sum(map(len, lists.values())))
     rest = fitted(value, RowsWanted)
     _check_widths(lists.values())
