@@ -10,6 +10,7 @@ is the share of the processors that other programs had.
 
 import argparse
 import json
+import os
 import resource
 import subprocess
 import sys
@@ -23,6 +24,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import URL
 
+from bench import machine
 from bench.moving.filling import change, fill
 from bench.reporters.targets import Others, Targets
 from bench.target import Moorage, Storage
@@ -42,10 +44,12 @@ class Step:
 
     said: dict[str, Any]
     seconds: float
+    spent: float
+    """Processor seconds of the command, of Moorage and of MariaDB."""
     busy: str
 
     def __str__(self) -> str:
-        return f"{self.seconds:.1f} s, {self.busy}"
+        return f"{self.seconds:.1f} s ({self.spent:.1f} s of a processor), {self.busy}"
 
 
 class Commands:
@@ -58,15 +62,16 @@ class Commands:
     def run(self, *arguments: str) -> Step:
         """Run a command, which must succeed."""
         command = [sys.executable, "-m", "moorage", *arguments, *self._words]
-        began = perf_counter()
+        began, before = perf_counter(), machine.processor_seconds([os.getpid()])
         others = Others([])
         done = subprocess.run(
             command, capture_output=True, text=True, cwd=self._folder, check=False
         )
         seconds = perf_counter() - began
+        spent = machine.processor_seconds([os.getpid()]) - before
         if done.returncode:
             raise SystemExit(f"{' '.join(arguments[:2])}: {done.stderr}")
-        return Step(json.loads(done.stdout), seconds, str(others))
+        return Step(json.loads(done.stdout), seconds, spent, str(others))
 
 
 def measure(asked: argparse.Namespace) -> bool:

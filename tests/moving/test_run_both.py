@@ -27,7 +27,7 @@ def _locations(both: Pair) -> str:
     (found,) = re.findall(r"```nginx\n(.*?)```", GUIDE.read_text(), re.DOTALL)
     original, moorage = (urlsplit(url).netloc for url in (both.original.url, both.server.url))
     assert found.count("10.0.0.5:8778") == found.count("10.0.0.6:8778") == 1
-    return found.replace("10.0.0.5:8778", original).replace("10.0.0.6:8778", moorage)
+    return str(found).replace("10.0.0.5:8778", original).replace("10.0.0.6:8778", moorage)
 
 
 class Kept:

@@ -303,7 +303,8 @@ class Transport:
         """Send a GET on a connection that stays open; return status, headers and body.
 
         It is for other APIs than the native one: every status is an answer. `headers` are sent
-        besides the token. After UnreachableError the connection is closed; it opens again.
+        besides the token; the names of those that are returned are in lower case. After
+        UnreachableError the connection is closed; it opens again.
         """
         import http.client  # deferred: see `connection`
 
@@ -315,7 +316,8 @@ class Transport:
                 response = self._streamed(connection, path, {**sent, **headers})
             raw = _whole(response, self._answer_bytes_max)
             response.close()  # an empty one is still open, and would be in the way of the next
-            return response.status, response.headers, raw
+            sent_back = {name.lower(): value for name, value in response.headers.items()}
+            return response.status, sent_back, raw
         except (OSError, http.client.HTTPException) as error:
             connection.close()
             raise UnreachableError(f"no answer from {self._where}: {_reason(error)}") from error

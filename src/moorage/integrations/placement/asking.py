@@ -74,7 +74,7 @@ class PlacementApi:
         if status == UNAUTHORIZED and self._token is not None:
             headers[TOKEN_HEADER] = self._token(True)
             status, sent, raw = self._got(path, headers)
-        return Answer(status, _value(raw), _seconds(sent, "Last-Modified"), _seconds(sent, "Date"))
+        return Answer(status, _value(raw), _seconds(sent, "last-modified"), _seconds(sent, "date"))
 
     def _got(self, path: str, headers: Mapping[str, str]) -> tuple[int, Mapping[str, str], bytes]:
         connection = getattr(self._threads, "connection", None)

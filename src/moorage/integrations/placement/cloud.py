@@ -38,7 +38,7 @@ class Cloud:
         }
         verify: Any = entry.get("cacert") or entry.get("verify", True)
         try:
-            loader = loading.get_plugin_loader(entry.get("auth_type", "password"))
+            loader: Any = loading.get_plugin_loader(entry.get("auth_type", "password"))
             self._auth = loader.load_from_options(**entry.get("auth", {}))
         except (self._errors, TypeError) as error:
             raise SourceError(f"clouds.yaml, {name}: {error}") from None

@@ -227,7 +227,8 @@ class Wanted:
 
     def _oldest(self) -> datetime | None:
         """Return the time of rows of which we know none."""
-        every = [row.created_at for row in (*self._providers, *self._consumers)]
+        every = [row.created_at for row in self._providers]
+        every += [row.created_at for row in self._consumers]
         return self._time(min(every)) if every else None
 
     def _time(self, value: datetime) -> datetime:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 
@@ -15,7 +16,7 @@ from moorage.wire.operations.operation import Operation
 from moorage.wire.pages import PAGE_MAX
 from moorage.wire.providers import ProviderPage, ProviderShown
 
-BEYOND = {
+BEYOND: Mapping[str, tuple[Operation[Any], str]] = {
     "agents": (fleet.LIST_AGENTS, "agents"),
     "pools": (pools.LIST_POOLS, "pools"),
     "leases and tickets": (leases.LIST_LEASES, "leases"),
@@ -90,7 +91,7 @@ class WholeLedger(Ledger):
             if (count := self._count(operation, member))
         }
 
-    def _count(self, operation: Operation[object], member: str) -> int:
+    def _count(self, operation: Operation[Any], member: str) -> int:
         count = 0
         cursor: str | None = None
         while True:
