@@ -55,6 +55,42 @@ class Snapshot:
             for part in found.partitions(ROWS_AT_ONCE):
                 yield from map(tuple, part)
 
+    def mark(self) -> str | None:
+        """Return what tells this state from all others; None: this engine cannot compute it.
+
+        It is the sum of digests of all rows, which the engine computes in a fraction of the time
+        that it takes to read them.
+        """
+        kind = self._connection.dialect.name
+        if kind not in _DIGESTS:
+            return None
+        found: list[str] = []
+        for table, columns in self.tables.items():
+            asked = f"SELECT count(*), sum({_DIGESTS[kind](columns)}) FROM {table}"
+            with _translated():
+                count, digest = self._connection.exec_driver_sql(asked).one()
+            if count and digest is None:
+                return None
+            found.append(f"{table} {count} {digest}")
+        return "; ".join(found)
+
+
+def _mysql_digest(columns: tuple[str, ...]) -> str:
+    text = f"md5(concat_ws(',', {', '.join(f'quote({one})' for one in columns)}))"
+    return f"cast(conv(left({text}, 16), 16, 10) AS unsigned)"
+
+
+def _postgresql_digest(columns: tuple[str, ...]) -> str:
+    return f"hashtextextended(row({', '.join(columns)})::text, 1)"
+
+
+_DIGESTS = {
+    "mysql": _mysql_digest,
+    "mariadb": _mysql_digest,
+    "postgresql": _postgresql_digest,
+}
+"""Returns a number of 64 bits that depends on all columns of a row."""
+
 
 class Database:
     """A database of the original, which is never written to."""
@@ -157,12 +193,21 @@ def _engine(url: URL, kind: str) -> Engine:
             url = url.update_query_dict({"charset": "utf8mb4"})
         options |= {
             "isolation_level": "AUTOCOMMIT",
-            "connect_args": {"connect_timeout": SECONDS_MAX},
+            "connect_args": {"connect_timeout": SECONDS_MAX, "conv": _conversions()},
         }
     try:
         return sa.create_engine(url, **options)
     except (SQLAlchemyError, ImportError, TypeError) as error:
         raise SourceError(f"cannot open {shown(url)}: {_line(error)}") from None
+
+
+def _conversions() -> dict[Any, Any]:
+    """Return PyMySQL's, but leave times as texts: Python reads them in a tenth of the time."""
+    from pymysql.constants import FIELD_TYPE
+    from pymysql.converters import conversions
+
+    times = (FIELD_TYPE.DATETIME, FIELD_TYPE.TIMESTAMP)
+    return {of: how for of, how in conversions.items() if of not in times}
 
 
 def _quoted(path: str) -> str:

@@ -13,7 +13,7 @@ from moorage.integrations.placement.difference import Difference, difference, st
 from moorage.integrations.placement.ledger import Ledger
 from moorage.integrations.placement.oddities import Oddities
 from moorage.integrations.placement.reading import Progress, Reading, Source
-from moorage.integrations.placement.rows import RowKind
+from moorage.integrations.placement.rows import KINDS, RowKind
 from moorage.wire.imports import RowsWanted
 
 IN_FLIGHT = 4
@@ -111,14 +111,33 @@ class Import:
         If the command was killed after the last request, the ledger is used already.
         """
         under_way = self._is_under_way()
-        reading = self._read()
-        found = self._compared(reading)
+        with ThreadPoolExecutor(1) as pool:
+            # Both take seconds, of different servers, and clients are waiting.
+            rows = pool.submit(lambda: {kind: dict(self._ledger.rows(kind)) for kind in KINDS})
+            reading = self._read()
+            ours = rows.result()
+        found = difference(reading.rows, lambda kind: ours[kind].items())
+        ours = {}
         if not under_way:
             if found.size:
                 raise ImportingError("no import is under way: begin it with --copy")
             return Step(reading, 0)
         sent = self._send(found)
         del found
+        with ThreadPoolExecutor(1) as pool:
+            mark = pool.submit(self._source.mark)
+            rest = self._compared(reading)
+            if reading.mark is None or mark.result() != reading.mark:
+                self._check_unchanged(reading)
+        if rest.size:
+            raise ImportingError(
+                f"{rest.size} rows of the ledger are not as they were written: {rest.example()}"
+            )
+        self._ledger.finish()
+        return Step(reading, sent)
+
+    def _check_unchanged(self, reading: Reading) -> None:
+        """Read the original again, and compare. Raises ChangingError."""
         before = reading.rows.digests()
         again = self._read()
         for kind, key in before.differing(again.rows):
@@ -126,13 +145,6 @@ class Import:
                 f"the original still changes: {kind} {key} was another row a moment ago; stop all"
                 " that write to it, then run the same command again"
             )
-        rest = self._compared(again)
-        if rest.size:
-            raise ImportingError(
-                f"{rest.size} rows of the ledger are not as they were written: {rest.example()}"
-            )
-        self._ledger.finish()
-        return Step(again, sent)
 
     def abort(self) -> None:
         """Delete all that was imported, and end the import."""

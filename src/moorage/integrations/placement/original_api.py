@@ -80,6 +80,10 @@ class ApiSource:
                 f"{self._api.url} does not answer as a Placement API: {error!r}"
             ) from None
 
+    def mark(self) -> str | None:
+        """See `Source`."""
+        return None
+
     def warnings(self) -> list[str]:
         """See `Source`."""
         return [

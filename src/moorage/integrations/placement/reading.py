@@ -1,7 +1,7 @@
 """Reads all of the original from its database, at one moment."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from moorage.integrations.placement.database import Database, Snapshot
@@ -29,6 +29,8 @@ class Reading:
     rows: Rows
     oddities: Oddities
     schema: str
+    mark: str | None = None
+    """Tells what was read from every other state, see `Source.mark`; None: unknown."""
 
 
 class Source(Protocol):
@@ -39,6 +41,10 @@ class Source(Protocol):
 
     def read(self, oddities: Oddities, progress: Progress) -> Reading:
         """Read everything. Raises SourceError."""
+        ...
+
+    def mark(self) -> str | None:
+        """Return the mark of the present state; None: only reading it tells. Raises SourceError."""
         ...
 
     def warnings(self) -> list[str]:
@@ -60,7 +66,13 @@ class DatabaseSource:
     def read(self, oddities: Oddities, progress: Progress) -> Reading:
         """See `Source`."""
         with self._database.snapshot() as snapshot:
-            return read_snapshot(snapshot, oddities, progress)
+            mark = snapshot.mark()
+            return replace(read_snapshot(snapshot, oddities, progress), mark=mark)
+
+    def mark(self) -> str | None:
+        """See `Source`."""
+        with self._database.snapshot() as snapshot:
+            return snapshot.mark()
 
     def warnings(self) -> list[str]:
         """See `Source`."""
