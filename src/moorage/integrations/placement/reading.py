@@ -30,7 +30,7 @@ class Reading:
     oddities: Oddities
     schema: str
     mark: str | None = None
-    """Tells what was read from every other state, see `Source.mark`; None: unknown."""
+    """Tells what was read from every other state, see `Snapshot.mark`; None: unknown."""
 
 
 class Source(Protocol):
@@ -43,8 +43,8 @@ class Source(Protocol):
         """Read everything. Raises SourceError."""
         ...
 
-    def mark(self) -> str | None:
-        """Return the mark of the present state; None: only reading it tells. Raises SourceError."""
+    def is_unchanged(self, reading: Reading) -> bool:
+        """Return whether the original is surely the same as in a reading. Raises SourceError."""
         ...
 
     def warnings(self) -> list[str]:
@@ -69,10 +69,12 @@ class DatabaseSource:
             mark = snapshot.mark()
             return replace(read_snapshot(snapshot, oddities, progress), mark=mark)
 
-    def mark(self) -> str | None:
-        """See `Source`."""
+    def is_unchanged(self, reading: Reading) -> bool:
+        """See `Source`. The engine compares the tables, in a fraction of the time of a reading."""
+        if reading.mark is None:
+            return False
         with self._database.snapshot() as snapshot:
-            return snapshot.mark()
+            return snapshot.mark() == reading.mark
 
     def warnings(self) -> list[str]:
         """See `Source`."""
