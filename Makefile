@@ -75,7 +75,7 @@ unexport PYTHONDONTWRITEBYTECODE
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run run-postgres demo ironic gated-ironic test quick thorough e2e osc-placement nova moving browser screenshots generators alerts proxies units baremetal gate reporters kubernetes-tools metal3 chart chart-files orchestrators oldest-python installations containers test-release docs compare audit environments check budgets bench bench-nova bench-dashboard soak mutate \
+.PHONY: help run run-postgres demo ironic gated-ironic test quick thorough e2e osc-placement nova moving browser screenshots generators alerts proxies units baremetal gate reporters kubernetes-tools metal3 chart chart-files orchestrators oldest-python installations containers test-release docs compare audit environments check budgets bench bench-nova bench-dashboard bench-moving soak mutate \
 	conformance conformance-sqlite conformance-agents conformance-postgresql client format zipapp distributions release images publish-distributions publish-images publish-chart publish-release lock openapi clean
 .DELETE_ON_ERROR:
 
@@ -249,6 +249,9 @@ bench-nova: $(VENV)/dev.stamp $(NOVA_VENV)/stamp $(ORIGINAL_VENV)/stamp ## Let n
 
 bench-dashboard: $(VENV)/dev.stamp $(BROWSER_VENV)/stamp $(CHROMIUM) ## Measure the dashboard: first paint, 200 open pages, claims beside them (20 minutes)
 	$(BIN)/python -m bench.dashboard --browser $(BROWSER_VENV)/bin/python --chromium $(CHROMIUM) $(ARGS)
+
+bench-moving: $(VENV)/dev.stamp $(MOVING_VENV)/stamp $(MARIADB)/stamp ## Measure a move of 15,000 providers from OpenStack Placement on MariaDB, and back (10 minutes)
+	ORIGINAL_PYTHON=$(abspath $(MOVING_VENV)/bin/python) MARIADB=$(abspath $(MARIADB)) $(BIN)/python -m bench.moving $(ARGS)
 
 soak: $(VENV)/dev.stamp ## Run the randomised tests for longer, with new seeds, and the tests that take minutes
 	MOORAGE_SOAK=1 $(PYTEST) --timeout 0 -n 0 tests/e2e/test_loop.py $(ARGS)

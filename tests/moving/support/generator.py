@@ -1,8 +1,9 @@
 """Fills an original by its own API, from a seed: trees, sharing providers, and odd consumers."""
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
@@ -29,6 +30,7 @@ SHARES = "MISC_SHARES_VIA_AGGREGATE"
 CUSTOM = ("CUSTOM_BAREMETAL_GOLD", "CUSTOM_FPGA_1")
 UNKNOWN = "00000000-0000-0000-0000-000000000000"
 CONSUMERS_AT_ONCE = 50
+TREES_AT_ONCE = 20
 CLIENTS = 4
 
 
@@ -52,7 +54,7 @@ class Generated:
 def fill(
     url: str, seed: int, providers: int, allocations: int, clients: int = CLIENTS
 ) -> Generated:
-    """Write so many providers and allocations, and return what was written.
+    """Write this many providers and allocations, and return what was written.
 
     On SQLite the original needs one client at a time.
     """
@@ -64,10 +66,13 @@ def fill(
     for name in (*CUSTOM, "CUSTOM_UNUSED"):
         ask.do("PUT", f"/resource_classes/{name}")
     aggregates = [made.uuid() for _ in range(max(3, providers // 40))]
-    plans = list(_trees(made, aggregates))
-    _at_once(url, [plan for plan, _ in plans], clients)
-    _at_once(url, list(_consumers(made)), clients)
-    _at_once(url, [after for _, after in plans if after is not None], clients)
+    trees = list(_trees(made, aggregates))
+    _at_once(url, [tree.write for tree in trees], clients)
+    for first in range(0, len(trees), TREES_AT_ONCE):
+        _offer(ask, trees[first : first + TREES_AT_ONCE])
+    for write in _consumers(made):
+        write(ask)
+    _at_once(url, [after for tree in trees if (after := tree.afterwards()) is not None], clients)
     return made
 
 
@@ -86,59 +91,75 @@ def _at_once(url: str, work: list[Work], clients: int) -> None:
         list(pool.map(part, range(clients)))
 
 
-def _trees(made: Generated, aggregates: list[str]) -> Any:
-    """Yield how to write each tree of three, and what to change of it once it is in use."""
-    number = 0
-    while len(made.providers) < made.wanted[0]:
-        root, numa, device = made.uuid(), made.uuid(), made.uuid()
-        word = NAMES[number % len(NAMES)]
-        name = f"{word}-{number}".ljust(200, "x") if "200" in word else f"{word}-{number}"
-        made.providers += [root, numa, device]
-        made.homes.append((root, numa))
-        chance = made.random.random()
-        traits = made.random.sample(TRAITS, made.random.randrange(3))
-        those = made.random.sample(aggregates, made.random.randrange(3))
-        ratio = made.random.choice([1.0, 1.1, 16.0, 0.9, 1.123456789, 1.5])
-        sharing = number % 10 == 3
-        yield (
-            _tree(root, numa, device, name, traits, those, ratio, sharing),
-            _shrunk(root) if chance < 0.1 else _renamed(root, name) if chance < 0.2 else None,
-        )
-        number += 1
+@dataclass
+class Tree:
+    """A root, what is in it, and what is in that."""
 
+    number: int
+    uuids: tuple[str, str, str]
+    name: str
+    traits: list[str]
+    aggregates: list[str]
+    ratio: float
+    generation: int = 0
 
-def _tree(
-    root: str,
-    numa: str,
-    device: str,
-    name: str,
-    traits: list[str],
-    aggregates: list[str],
-    ratio: float,
-    sharing: bool,
-) -> Work:
-    def write(ask: Asking) -> None:
-        ask.do("POST", "/resource_providers", {"name": name, "uuid": root})
+    def write(self, ask: Asking) -> None:
+        """Create the providers, with traits and aggregates of the root."""
+        root, numa, device = self.uuids
+        ask.do("POST", "/resource_providers", {"name": self.name, "uuid": root})
         child = {"name": f"{numa} of the tree", "uuid": numa, "parent_provider_uuid": root}
         ask.do("POST", "/resource_providers", child)
-        leaf = {"name": f"{device}", "uuid": device, "parent_provider_uuid": numa}
+        leaf = {"name": device, "uuid": device, "parent_provider_uuid": numa}
         ask.do("POST", "/resource_providers", leaf)
-        vcpu = {"total": 64, "allocation_ratio": ratio, "reserved": 1}
-        memory = {"total": 262_144, "reserved": 512, "min_unit": 1, "step_size": 1}
-        _inventories(ask, root, 0, {"VCPU": vcpu, "MEMORY_MB": memory})
-        _inventories(ask, numa, 0, {CUSTOM[0]: {"total": 10}, "VGPU": {"total": 8}})
-        generation = 1
-        if sharing:
-            traits.append(SHARES)
-        if traits:
-            body = {"traits": traits, "resource_provider_generation": generation}
-            ask.do("PUT", f"/resource_providers/{root}/traits", body)
-            generation += 1
-        if aggregates or sharing:
-            body = {"aggregates": aggregates, "resource_provider_generation": generation}
-            ask.do("PUT", f"/resource_providers/{root}/aggregates", body)
+        for what, those in (("traits", self.traits), ("aggregates", self.aggregates)):
+            if those:
+                body = {what: those, "resource_provider_generation": self.generation}
+                ask.do("PUT", f"/resource_providers/{root}/{what}", body)
+                self.generation += 1
 
-    return write
+    def offered(self) -> dict[str, Any]:
+        """Return the inventories of the providers, for a reshape."""
+        vcpu = {"total": 64, "allocation_ratio": self.ratio, "reserved": 1}
+        memory = {"total": 262_144, "reserved": 512, "min_unit": 1, "step_size": 1}
+        return {
+            self.uuids[0]: {
+                "resource_provider_generation": self.generation,
+                "inventories": {"VCPU": vcpu, "MEMORY_MB": memory},
+            },
+            self.uuids[1]: {
+                "resource_provider_generation": 0,
+                "inventories": {CUSTOM[0]: {"total": 10}, "VGPU": {"total": 8}},
+            },
+        }
+
+    def afterwards(self) -> "Work | None":
+        """Return what to change of it once it is in use."""
+        chosen = {1: _shrunk(self.uuids[0]), 2: _renamed(self.uuids[0], self.name)}
+        return chosen.get(self.number % 10)
+
+
+def _trees(made: Generated, aggregates: list[str]) -> Iterator[Tree]:
+    while len(made.providers) < made.wanted[0]:
+        number = len(made.homes)
+        uuids = made.uuid(), made.uuid(), made.uuid()
+        word = NAMES[number % len(NAMES)]
+        name = f"{word}-{number}".ljust(200, "x") if "200" in word else f"{word}-{number}"
+        made.providers += uuids
+        made.homes.append(uuids[:2])
+        traits = made.random.sample(TRAITS, made.random.randrange(3))
+        those = made.random.sample(aggregates, made.random.randrange(3))
+        if number % 10 == 3:
+            traits.append(SHARES)
+            those = those or aggregates[:1]
+        ratio = made.random.choice([1.0, 1.1, 16.0, 0.9, 1.123456789, 1.5])
+        yield Tree(number, uuids, name, traits, those, ratio)
+
+
+def _offer(ask: Asking, trees: list[Tree]) -> None:
+    """Give many providers their inventories at once, which the original does much faster."""
+    offers = [tree.offered() for tree in trees]
+    inventories = {uuid: offered for offer in offers for uuid, offered in offer.items()}
+    ask.do("POST", "/reshaper", {"inventories": inventories, "allocations": {}})
 
 
 def _inventories(ask: Asking, uuid: str, generation: int, inventories: dict[str, Any]) -> None:
@@ -166,12 +187,12 @@ def _renamed(root: str, name: str) -> Work:
     return change
 
 
-def _consumers(made: Generated) -> Any:
+def _consumers(made: Generated) -> Iterator[Work]:
     """Yield requests that write consumers; every fifth is of an old client, without a type."""
     rows = 0
     while rows < made.wanted[1]:
         batch: dict[str, Any] = {}
-        old = made.random.random() < 0.2
+        old = made.random.random() < 0.2 or not made.consumers
         while len(batch) < CONSUMERS_AT_ONCE and rows < made.wanted[1]:
             root, numa = made.homes[len(made.consumers) % len(made.homes)]
             allocations: dict[str, Any] = {root: {"resources": {"VCPU": 1, "MEMORY_MB": 64}}}

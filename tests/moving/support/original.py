@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import tempfile
+from collections.abc import Mapping
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
@@ -74,11 +75,13 @@ class Original(Closing):
 
 
 class Asking:
-    """Requests to a Placement API, on one connection where the server permits it."""
+    """Requests to a Placement API, each on a connection of its own."""
 
     def __init__(self, url: str, *, token: str = "admin", version: str = LATEST) -> None:
         parts = urlsplit(url)
         self._connection = HTTPConnection(parts.hostname or "", parts.port, timeout=60)
+        self.headers: Mapping[str, str] = {}
+        """Those of the newest answer, by their names in lower case."""
         self._prefix = parts.path.rstrip("/")
         self._headers = {
             "X-Auth-Token": token,
@@ -97,9 +100,13 @@ class Asking:
         if body is not None:
             headers["Content-Type"] = "application/json"
         sent = None if body is None else json.dumps(body)
-        self._connection.request(method, self._prefix + path, sent, headers)
-        answer = self._connection.getresponse()
-        text = answer.read()
+        try:
+            self._connection.request(method, self._prefix + path, sent, headers)
+            answer = self._connection.getresponse()
+            text = answer.read()
+        finally:
+            self._connection.close()
+        self.headers = {name.lower(): value for name, value in answer.getheaders()}
         return answer.status, json.loads(text) if text else None
 
     def get(self, path: str) -> Any:

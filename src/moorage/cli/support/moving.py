@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from sqlalchemy import URL
 
     from moorage.client.transport import Transport
+    from moorage.integrations.placement.asking import PlacementApi
     from moorage.integrations.placement.reading import Source
 
 DATABASE_OPTIONS = (
@@ -48,6 +49,13 @@ API_OPTIONS = (
 """What `api_of` reads, for `with_options`."""
 
 
+_CLOUD = click.option(
+    "--os-cloud",
+    metavar="NAME",
+    help="Entry of clouds.yaml: take the token from its Keystone, and by default --url.",
+)
+
+
 def at_our_server(command: Callable[..., None]) -> Callable[..., None]:
     """Add the options that `our_server` reads. --url and --database are those of the original."""
 
@@ -68,7 +76,7 @@ def at_our_server(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def our_server() -> "Transport":
-    """Return access to the running command's server of Moorage. Raises Failure: 5, there is none."""
+    """Return access to the server of Moorage. Raises Failure: 5, there is none."""
     from moorage.cli.support.backend import ServerBackend
 
     found = administration()
@@ -83,24 +91,25 @@ def our_server() -> "Transport":
 
 def from_original(command: Callable[..., None]) -> Callable[..., None]:
     """Add the options that `source_of` reads."""
-    return with_options((*DATABASE_OPTIONS, *API_OPTIONS), command)
+    return with_options((*DATABASE_OPTIONS, *API_OPTIONS, _CLOUD), command)
 
 
 def source_of(words: dict[str, Any]) -> "Source":
     """Take the original out of the options of a command. Raises Failure."""
-    named = {name: words.pop(name) for name in ("database", "database_file", "url")}
-    tokens = {name: words.pop(name) for name in ("source_token", "source_token_file")}
-    if sum(one is not None for one in named.values()) != 1:
+    database, file, url = (words.pop(name) for name in ("database", "database_file", "url"))
+    access = [words.pop(name) for name in ("source_token", "source_token_file", "os_cloud")]
+    over_api = url is not None or access[-1] is not None
+    if (database is not None) + (file is not None) + over_api != 1:
         raise Failure(USAGE, "give one of --database, --database-file and --url")
-    if named["url"] is None and any(tokens.values()):
+    if any(access) and not over_api:
         raise Failure(USAGE, "--source-token and --source-token-file need --url")
     with placement_there():
-        if named["url"] is not None:
-            return _api_source(named["url"], **tokens)
+        if over_api:
+            return _api_source(url, *access)
         from moorage.integrations.placement.database import Database
         from moorage.integrations.placement.reading import DatabaseSource
 
-        return DatabaseSource(Database(database_of(named["database"], named["database_file"])))
+        return DatabaseSource(Database(database_of(database, file)))
 
 
 def database_of(database: str | None, database_file: str | None) -> "URL":
@@ -111,17 +120,30 @@ def database_of(database: str | None, database_file: str | None) -> "URL":
         return address_in(database_file) if database_file else address_of(database or "")
 
 
-def _api_source(url: str, source_token: str | None, source_token_file: str | None) -> "Source":
+def _api_source(
+    url: str | None, token: str | None, file: str | None, cloud: str | None
+) -> "Source":
     from moorage.integrations.placement.original_api import ApiSource
 
-    if source_token and source_token_file:
-        raise Failure(USAGE, "give either --source-token or --source-token-file")
-    try:
-        if source_token_file:
-            from moorage.client.transport import token_in
+    return ApiSource(original_api(url, token, file, cloud))
 
-            return ApiSource(url, token_in(source_token_file))
-        return ApiSource(url, source_token)
+
+def original_api(
+    url: str | None, token: str | None, file: str | None, cloud: str | None
+) -> "PlacementApi":
+    """Return the API of the original, by the options of its address and token. Raises Failure."""
+    from moorage.client.transport import Transport, token_in
+    from moorage.integrations.placement.asking import PlacementApi
+
+    if sum(one is not None for one in (token, file, cloud)) > 1:
+        raise Failure(USAGE, "give one of --source-token, --source-token-file and --os-cloud")
+    try:
+        if cloud is not None:
+            from moorage.integrations.placement.cloud import Cloud
+
+            known = Cloud(cloud)
+            return PlacementApi(Transport(url or known.placement_url(), None), known.token)
+        return PlacementApi(Transport(url or "", token_in(file) if file else token))
     except (OSError, ValueError) as error:
         raise Failure(USAGE, fault_text(error)) from None
 

@@ -4,9 +4,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import click
-
-from moorage.cli.support.output import say
+from moorage.cli.support.output import say, show_over
 from moorage.cli.support.terminal import size_of_terminal
 from moorage.client.run.clock import elapsed
 
@@ -41,17 +39,14 @@ class Progress:
         width = max(0, min(BAR_MAX, room))
         filled = round(width * share)
         line = f"{text} [{'#' * filled}{'.' * (width - filled)}]" if width > 4 else text
-        self._put(line)
-
-    def _put(self, line: str) -> None:
-        click.echo(f"\r{line}{' ' * (self._drawn - len(line))}", nl=False, err=True)
+        show_over(line, self._drawn)
         self._drawn = len(line)
 
     def clear(self) -> None:
         """Take the bar away, before something else is printed."""
         if self._drawn:
-            self._put("")
-            click.echo("\r", nl=False, err=True)
+            show_over("", self._drawn)
+            self._drawn = 0
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """The steps of an import: copy, follow, finish, abort. Each can be repeated after an interruption.
 
 Each step reads the whole original, compares it with the ledger row by row, and sends what differs.
-So it keeps no state, and nothing that it was told of a row has to be trusted.
+So it keeps no state, and trusts no generation and no time of the original.
 """
 
 from collections.abc import Callable, Iterator
@@ -69,7 +69,7 @@ class Import:
             source: the original.
             ledger: where it goes.
             oddities: makes what collects the oddities of one reading, with the operator's choices.
-            progress: is told how far a step is.
+            progress: learns how far a step is.
             on_read: gets each reading, also one with data that cannot be kept.
         """
         self._source = source

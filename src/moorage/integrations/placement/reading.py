@@ -4,18 +4,18 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from moorage.integrations.placement.consumers import Consumers, Owners
 from moorage.integrations.placement.database import Database, Snapshot
 from moorage.integrations.placement.names import CLASSES, TRAITS, Names
 from moorage.integrations.placement.oddities import Oddities
-from moorage.integrations.placement.providers import Providers
 from moorage.integrations.placement.rows import Rows
+from moorage.integrations.placement.tables.consumers import Consumers, Owners
+from moorage.integrations.placement.tables.providers import Providers
 
 Progress = Callable[[str, int, int], None]
-"""Is told what is done now, how much of it is done, and how much there is."""
+"""Gets what is done now, how much of it is done, and how much there is."""
 
 STEP = 1_000
-"""Rows after which progress is told."""
+"""Rows after which progress is shown."""
 
 
 def silent(what: str, done: int, total: int) -> None:

@@ -95,8 +95,8 @@ def times_of(
 ) -> tuple[datetime, datetime]:
     """Return when a row was created and changed.
 
-    Lists are in the order of creation. Where the original keeps whole seconds, the order of its
-    rows within one second is told by the microseconds.
+    Lists are in the order of creation. Where the original keeps whole seconds, the
+    microseconds keep the order of its rows within one second.
     """
     at, changed = instant_of(created), instant_of(updated)
     if at is None:

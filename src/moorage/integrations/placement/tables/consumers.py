@@ -5,10 +5,11 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from moorage.integrations.placement.capacity_there import note_over_capacity
 from moorage.integrations.placement.names import Names
 from moorage.integrations.placement.oddities import Fate, Oddities
-from moorage.integrations.placement.providers import Providers
 from moorage.integrations.placement.rows import encoded
+from moorage.integrations.placement.tables.providers import Providers
 from moorage.integrations.placement.values import (
     INCOMPLETE,
     instant_of,
@@ -206,10 +207,5 @@ class Consumers:
         self._held.clear()
         for (key, name), used in self._used.items():
             provider = self._providers.by_key[key]
-            one = provider.inventories[name]
-            capacity = int((one.total - one.reserved) * one.allocation_ratio)
-            if used > capacity:
-                self._oddities.note(
-                    "over_capacity",
-                    f"provider {provider.uuid} ({provider.name}), {name}: {used} of {capacity}",
-                )
+            shown = f"{provider.uuid} ({provider.name})"
+            note_over_capacity(self._oddities, shown, name, provider.inventories[name], used)
