@@ -1,7 +1,8 @@
 """Reads a database of OpenStack Placement: one snapshot, read only, whichever engine it has."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from hashlib import blake2b
 from typing import Any
 
 import sqlalchemy as sa
@@ -32,6 +33,8 @@ class Snapshot:
         self.head = head
         """The head of the alembic history: which schema it is."""
         self.tables = tables_of(head)
+        self.digests: dict[str, bytes] = {}
+        """What tells the rows of a table from others, once all of them were read."""
 
     def count(self, table: str) -> int:
         """Return the number of rows."""
@@ -44,16 +47,29 @@ class Snapshot:
 
         Values are as the driver gives them: a type would end the read at the first odd one.
         """
+        for part in self._parts(table):
+            yield from map(tuple, part)
+
+    def digest(self, table: str) -> bytes:
+        """Return what tells the rows of a table from others; it reads them."""
+        for _ in self._parts(table):
+            pass
+        return self.digests[table]
+
+    def _parts(self, table: str) -> Iterator[Sequence[Any]]:
         columns = self.tables.get(table)
         if columns is None:
             return
+        digest = blake2b(digest_size=32)
         those = sa.table(table, *map(sa.column, columns))
         asked = sa.select(*those.c)
         asked = asked.order_by(*(list(those.c) if table in UNORDERED else [those.c.id]))
         with _translated():
             found = self._connection.execution_options(yield_per=ROWS_AT_ONCE).execute(asked)
             for part in found.partitions(ROWS_AT_ONCE):
-                yield from map(tuple, part)
+                digest.update(repr(part).encode("utf-8", "surrogatepass"))
+                yield part
+        self.digests[table] = digest.digest()
 
 
 class Database:

@@ -10,6 +10,9 @@ from moorage.wire.imports import LedgerRows
 from moorage.wire.operations import imports
 from moorage.wire.pages import PAGE_MAX
 
+ALIKE = 16
+"""Rows to ask for in search of one: as many UUIDs as differ only in their last digit."""
+
 
 class Ledger(Imports):
     """The rows of the ledger of one server. Calls raise as those of `Imports`.
@@ -29,3 +32,15 @@ class Ledger(Imports):
         found = getattr(self, kind)
         for row in found():
             yield key_of(row), encoded(row)
+
+    def row(self, kind: RowKind, key: str) -> bytes | None:
+        """Return one row; None: it is not there."""
+        after = key[:-1]
+        while True:
+            page = self.page(kind, after, ALIKE)
+            for row in getattr(page, kind):
+                if key_of(row) >= key:
+                    return encoded(row) if key_of(row) == key else None
+            if page.next is None:
+                return None
+            after = page.next

@@ -80,6 +80,10 @@ class ApiSource:
                 f"{self._api.url} does not answer as a Placement API: {error!r}"
             ) from None
 
+    def is_unchanged(self, reading: Reading) -> bool:
+        """See `Source`. Only another reading can tell."""
+        return False
+
     def warnings(self) -> list[str]:
         """See `Source`."""
         return [

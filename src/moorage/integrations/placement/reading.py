@@ -1,7 +1,7 @@
 """Reads all of the original from its database, at one moment."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from moorage.integrations.placement.database import Database, Snapshot
@@ -29,6 +29,8 @@ class Reading:
     rows: Rows
     oddities: Oddities
     schema: str
+    tables: Mapping[str, bytes] = field(default_factory=dict)
+    """Digests of the tables that it was read from; empty: it was not read from tables."""
 
 
 class Source(Protocol):
@@ -39,6 +41,10 @@ class Source(Protocol):
 
     def read(self, oddities: Oddities, progress: Progress) -> Reading:
         """Read everything. Raises SourceError."""
+        ...
+
+    def is_unchanged(self, reading: Reading) -> bool:
+        """Return whether the original is surely the same as in a reading. Raises SourceError."""
         ...
 
     def warnings(self) -> list[str]:
@@ -61,6 +67,11 @@ class DatabaseSource:
         """See `Source`."""
         with self._database.snapshot() as snapshot:
             return read_snapshot(snapshot, oddities, progress)
+
+    def is_unchanged(self, reading: Reading) -> bool:
+        """See `Source`. It compares the tables, in a fraction of the time of a reading."""
+        with self._database.snapshot() as snapshot:
+            return reading.tables == {name: snapshot.digest(name) for name in snapshot.tables}
 
     def warnings(self) -> list[str]:
         """See `Source`."""
@@ -95,7 +106,7 @@ def read_snapshot(snapshot: Snapshot, oddities: Oddities, progress: Progress = s
     classes.end()
     traits.end()
     rows = Rows(classes.rows, traits.rows, providers.encoded(), consumers.rows)
-    return Reading(rows, oddities, snapshot.head)
+    return Reading(rows, oddities, snapshot.head, snapshot.digests)
 
 
 class _Tables:
