@@ -1,6 +1,7 @@
 """A real API server of Kubernetes and its etcd, on free ports of this machine.
 
-`scripts/kubernetes-tools` builds the programs. There are no nodes and no controllers: Deployments
+`scripts/kubernetes-tools` builds the programs; `KUBERNETES_TOOLS` names the folder of others than
+the newest. There are no nodes and no controllers: Deployments
 stay as they are written, and nothing empties a namespace that is deleted. Everything else is real:
 etcd, TLS, RBAC, tokens of service accounts, definitions of resources, admission.
 
@@ -11,13 +12,15 @@ same addresses, with what was stored.
 
 import json
 import os
+import re
 import signal
 import ssl
 import subprocess
 import urllib.request
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from functools import partial
+from dataclasses import dataclass
+from functools import cache, partial
 from http.client import HTTPException
 from pathlib import Path
 from socket import SO_REUSEPORT, SOL_SOCKET, socket
@@ -54,6 +57,16 @@ def tool(name: str) -> Path:
     if not found.exists():
         raise NoKubernetes(f"there is no {found}: run `make kubernetes-tools`")
     return found.resolve()
+
+
+@cache
+def minor() -> int:
+    """Return 36 for Kubernetes 1.36, as the API server itself says. Raises NoKubernetes."""
+    words: list[str | Path] = [tool("kube-apiserver"), "--version"]
+    said = subprocess.run(words, capture_output=True, text=True, check=True, timeout=60.0).stdout
+    found = re.fullmatch(r"Kubernetes v1\.(\d+)\.\d+\n", said)
+    assert found, said
+    return int(found[1])
 
 
 class Program:
@@ -124,6 +137,14 @@ def reserved() -> socket:
     return made
 
 
+@dataclass(frozen=True)
+class Another:
+    """One more API server of a cluster, with a process and an address of its own."""
+
+    process: Program
+    url: str
+
+
 class KubernetesCluster(Closing):
     """An API server with its etcd. Context manager; both end when this process does.
 
@@ -149,7 +170,8 @@ class KubernetesCluster(Closing):
         self.token = "admin-token"
         (folder / "tokens.csv").write_text(f"{self.token},admin,admin,system:masters\n")
         stores = self._etcd(f"http://127.0.0.1:{peer}")
-        serves = [*self._apiserver(serve), *options]
+        self._options = options
+        serves = [*self._apiserver(serve, self.store_url), *options]
         self.etcd = Program([etcd, *stores], folder / "etcd.log")
         self.server = Program([apiserver, *serves], folder / "apiserver.log")
         self.admin = self.kubeconfig_file("admin", self.token)
@@ -176,10 +198,10 @@ class KubernetesCluster(Closing):
             "--log-level=warn",
         ]
 
-    def _apiserver(self, port: int) -> list[str]:
+    def _apiserver(self, port: int, store: str) -> list[str]:
         key, public = (self.trusted.folder / name for name in ("key.pem", "cert.pem"))
         return [
-            f"--etcd-servers={self.store_url}",
+            f"--etcd-servers={store}",
             "--bind-address=127.0.0.1",
             "--advertise-address=127.0.0.1",
             f"--secure-port={port}",
@@ -209,10 +231,29 @@ class KubernetesCluster(Closing):
             if monotonic() > until:
                 raise NoKubernetes(f"the API server is not ready: {self.server.said()}")
 
-    def is_ready(self) -> bool:
-        """Return whether the API server says that it is ready."""
+    def start_another(self, store_url: str) -> "Another":
+        """Start one more API server, which reaches the same store at some address.
+
+        It is ready, and serves hosts. The caller ends it. Raises NoKubernetes.
+        """
+        self._ports.append(port := reserved())
+        number = port.getsockname()[1]
+        words = [*self._apiserver(number, store_url), *self._options]
+        log = self.folder / f"apiserver-{number}.log"
+        process = Program([tool("kube-apiserver"), *words], log)
+        other = Another(process, f"https://127.0.0.1:{number}")
+        process.start()
+        until = monotonic() + READY_SECONDS
+        while not (self.is_ready(other.url) and self._has_hosts(other.url)):
+            if process.gone(POLL_SECONDS) or monotonic() > until:
+                process.end()
+                raise NoKubernetes(f"the other API server is not ready: {process.said()}")
+        return other
+
+    def is_ready(self, url: str | None = None) -> bool:
+        """Return whether the API server says that it is ready; `url`: another one."""
         try:
-            self.raw("GET", "/readyz", seconds=5.0)
+            self.raw("GET", "/readyz", seconds=5.0, url=url)
         except (Answered, OSError, HTTPException):
             return False
         return True
@@ -248,10 +289,14 @@ class KubernetesCluster(Closing):
         body: bytes | None = None,
         kind: str = JSON,
         seconds: float = 30.0,
+        url: str | None = None,
     ) -> bytes:
-        """Send a request as the user who may do everything. Raises Answered, OSError."""
+        """Send a request as the user who may do everything; `url`: to another API server.
+
+        Raises Answered, OSError.
+        """
         headers = {"Authorization": f"Bearer {self.token}", "Content-Type": kind}
-        asked = urllib.request.Request(self.url + path, body, headers, method=method)
+        asked = urllib.request.Request((url or self.url) + path, body, headers, method=method)
         try:
             with urllib.request.urlopen(asked, timeout=seconds, context=self.tls) as answer:
                 found: bytes = answer.read()
@@ -278,9 +323,9 @@ class KubernetesCluster(Closing):
         self._has_kind = True
         self.wait_ready()
 
-    def _has_hosts(self) -> bool:
+    def _has_hosts(self, url: str | None = None) -> bool:
         with suppress(Answered, OSError, HTTPException):
-            self.raw("GET", f"{HOSTS}/baremetalhosts")
+            self.raw("GET", f"{HOSTS}/baremetalhosts", url=url)
             return True
         return False
 
@@ -290,18 +335,19 @@ class KubernetesCluster(Closing):
         wanted = {"spec": {"expirationSeconds": 3_600}}
         return str(self.call("POST", path, wanted)["status"]["token"])
 
-    def kubeconfig_of(self, namespace: str, name: str) -> Path:
-        """Write the kubeconfig file of a service account; return its path."""
-        return self.kubeconfig_file(f"{namespace}-{name}", self.account_token(namespace, name))
+    def kubeconfig_of(self, namespace: str, name: str, url: str | None = None) -> Path:
+        """Write the kubeconfig file of a service account; return its path; `url` as below."""
+        token = self.account_token(namespace, name)
+        return self.kubeconfig_file(f"{namespace}-{name}", token, url)
 
-    def kubeconfig_file(self, name: str, token: str) -> Path:
-        """Write a kubeconfig file with a token; return its path."""
+    def kubeconfig_file(self, name: str, token: str, url: str | None = None) -> Path:
+        """Write a kubeconfig file with a token; return its path; `url`: of what stands before."""
         path = self.folder / f"{name}.kubeconfig"
         trusted = {"certificate-authority-data": self.trusted.bundle}
         found = {
             "apiVersion": "v1",
             "kind": "Config",
-            **kubeconfig(self.url, {"token": token}, **trusted),
+            **kubeconfig(url or self.url, {"token": token}, **trusted),
         }
         path.write_text(json.dumps(found))
         path.chmod(0o600)

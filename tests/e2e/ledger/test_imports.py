@@ -304,8 +304,12 @@ def test_rows_do_not_hold_the_event_loop(database: str, tmp_path: Path) -> None:
         {**template, "uuid": uuid.format(n), "name": f"n{n}", "inventories": offered, "traits": []}
         for n in range(1_000)
     ]
+    at = "2026-01-31T12:00:00Z"
+    many = {f"CUSTOM_{n}": {"total": 1, "created_at": at, "updated_at": at} for n in range(1_500)}
+    wide = [{**providers[n], "inventories": many} for n in range(13)]
     sends = [
         request("PUT", "/v1/import", json.dumps({"source": SOURCE}).encode()),
+        posted({"providers": wide}),
         posted({"providers": providers}),
         posted({"consumers": rows(1_000)}),
         request("GET", "/v1/ledger-rows?kind=providers"),
@@ -318,7 +322,7 @@ def test_rows_do_not_hold_the_event_loop(database: str, tmp_path: Path) -> None:
         for one in sends:
             server.take()
             answer = await ask(server.url, one)
-            assert answer.status < 300, answer
+            assert answer.status < 300 or b"CUSTOM_0" in answer.body, answer
             found.append(server.take().milliseconds)
         return found
 

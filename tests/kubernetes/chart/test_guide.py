@@ -24,6 +24,7 @@ from tests.kubernetes.chart.helm import CHART, Helm, Object
 from tests.kubernetes.chart.pods import Pod, said
 from tests.kubernetes.chart.sets import IMAGE
 from tests.kubernetes.cluster import ROOT, KubernetesCluster, tool
+from tests.kubernetes.metal3.policies import admission
 from tests.support.cluster import Cluster
 
 GUIDE = ROOT / "docs/howto/kubernetes.md"
@@ -34,6 +35,9 @@ SECTIONS = (
 )
 POSTGRESQL = ("With PostgreSQL", "Migrate PostgreSQL first")
 """These are typed on PostgreSQL."""
+
+GOVERNOR = "--set governor.enabled=true"
+"""With this, `governor.admission` depends on the version of Kubernetes."""
 
 STORED = ("secret", "configmap", "statefulset", "deployment", "job")
 HERE = re.compile(r"<<'END'$", re.M)
@@ -78,6 +82,7 @@ class Reader:
                 name, _, value = word.partition("=")
                 self._environment[name] = self._resolved(value)
             return ""
+        command = command.replace(GOVERNOR, f"{GOVERNOR} --set governor.admission={admission()}")
         words = shlex.split(command)
         if words[0] == "kubectl" and "exec" in words:
             return self._execute(words, 0o600 if private else 0o644)

@@ -13,6 +13,7 @@ import yaml
 from tests.cli.command import moorage
 from tests.e2e.support.server import Server
 from tests.kubernetes.cluster import KubernetesCluster
+from tests.kubernetes.metal3.policies import admission
 from tests.support.certificates import certificate
 
 WORDS = ("--image", "registry.example/moorage:1.0", "--pool", "deploy")
@@ -23,8 +24,9 @@ CERT_MANAGER = ("Issuer", "Certificate")
 
 
 def manifests(*options: str, url: str = "https://moorage.example") -> str:
-    """Return what the command prints."""
-    done = moorage("metal3", "install", "--print", *WORDS, "--url", url, *options)
+    """Return what the command prints; by default with the policy in the version that is served."""
+    words = ("--print", *WORDS, "--url", url, "--admission", admission(), *options)
+    done = moorage("metal3", "install", *words)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -18,6 +18,8 @@ from tests.e2e.support.server import serve
 from tests.e2e.support.typed import free_port, steps_of
 from tests.kubernetes.cluster import KubernetesCluster
 from tests.kubernetes.metal3.containers import Containers, environment
+from tests.kubernetes.metal3.policies import admission as served
+from tests.kubernetes.metal3.policies import required
 from tests.kubernetes.metal3.world import CLASS_NAME
 from tests.support.kubernetes_client import host, hosts_in
 
@@ -113,7 +115,7 @@ def operator_deployment() -> dict[str, Any]:
 @pytest.fixture
 def bare(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """A cluster with hosts' definition and the namespace `metal3`, and nothing of ours."""
-    with KubernetesCluster(tmp_path_factory.mktemp("guide")) as started:
+    with KubernetesCluster(tmp_path_factory.mktemp("guide"), *required()) as started:
         started.serve_hosts()
         started.create_namespace("metal3")
         yield started
@@ -128,6 +130,7 @@ def test_the_guide(bare: KubernetesCluster, tmp_path: Path) -> None:
         proxy = free_port()
         replaced = {
             "https://moorage.example": server.url,
+            "install --print": f"install --print --admission {served()}",
             "--port 8001": f"--port {proxy}",
             "http://127.0.0.1:8001": f"http://127.0.0.1:{proxy}",
         }

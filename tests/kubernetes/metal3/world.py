@@ -41,12 +41,22 @@ class World:
     """All of one test. Asynchronous context manager. `hosts` has what a watch shows of each."""
 
     def __init__(
-        self, cluster: KubernetesCluster, folder: Path, *, limit: int, failing: float = 0.0
+        self,
+        cluster: KubernetesCluster,
+        folder: Path,
+        *,
+        limit: int,
+        failing: float = 0.0,
+        url: str | None = None,
     ) -> None:
+        """`url`: where all clients reach the API server; by default its own address."""
         self.cluster, self._folder, self._limit = cluster, folder, limit
+        self._url = url or cluster.url
         self._stack = AsyncExitStack()
         self.nodes = MemoryNodes(Agenda(SCALE), failing=failing)
         self.hosts: dict[str, Object] = {}
+        self.shown: Callable[[str, Object], None] = lambda name, found: None
+        """Is called with each version of a host that the watch shows."""
         self._changed = asyncio.Event()
         self.log = folder / "governors.log"
 
@@ -80,9 +90,7 @@ class World:
             self.cluster.call("DELETE", path)
 
     def _client(self, name: str) -> Kubernetes:
-        return Kubernetes(
-            self.cluster.url, token=self.cluster.token, name=name, tls=self.cluster.tls
-        )
+        return Kubernetes(self._url, token=self.cluster.token, name=name, tls=self.cluster.tls)
 
     async def _watch(self) -> None:
         """Follow all hosts; after a lost connection all are listed again."""
@@ -95,7 +103,9 @@ class World:
                     async for event in api.watch(ALL, resourceVersion=version):
                         if event["type"] in ("ADDED", "MODIFIED"):
                             found = event["object"]
-                            self.hosts[found["metadata"]["name"]] = found
+                            name = found["metadata"]["name"]
+                            self.hosts[name] = found
+                            self.shown(name, found)
                         elif event["type"] == "DELETED":
                             self.hosts.pop(event["object"]["metadata"]["name"], None)
                         self._changed.set()
@@ -114,7 +124,7 @@ class World:
     @asynccontextmanager
     async def governor(self, *options: str) -> AsyncIterator[asyncio.subprocess.Process]:
         """Yield `moorage metal3 govern` as a process, which is killed at the end."""
-        config = self.cluster.kubeconfig_of("moorage", "moorage")
+        config = self.cluster.kubeconfig_of("moorage", "moorage", self._url)
         words = ("metal3", "govern", "--kubeconfig", str(config), "--pool", POOL)
         with self.log.open("ab") as log:
             process = await asyncio.create_subprocess_exec(

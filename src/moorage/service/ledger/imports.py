@@ -4,6 +4,7 @@ While an import is under way, every other change of the ledger is refused: `serv
 that for all requests (`import_room.py`).
 """
 
+import asyncio
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -185,7 +186,7 @@ class Imports:
 
     async def write(self, rows: Rows) -> None:
         """Write rows, all or nothing. Raises `Error`, see `core/ledger/imports.py`."""
-        imports.check_rows(rows)
+        await asyncio.to_thread(imports.check_rows, rows)
         async with self._turns.unit:
             await self._transactor.submit(RowsWrite(rows))
 

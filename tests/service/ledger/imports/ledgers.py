@@ -3,7 +3,7 @@
 import random
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from msgspec import structs
 
@@ -13,6 +13,7 @@ from moorage.core.ids import AggregateId, ConsumerId, ProviderId
 from moorage.core.ledger.imports import ProviderImage, Rows
 from moorage.core.ledger.model import Consumer, CustomName, Inventory
 from moorage.service.app import Service
+from moorage.service.ledger.imports import Imports
 from tests.service.running import consumer_id, provider_id
 
 CLASSES = ("VCPU", "DISK_GB", "CUSTOM_A", "CUSTOM_B", "CUSTOM_C")
@@ -185,8 +186,17 @@ def rows_of(pieces: Iterable[Piece]) -> Rows:
     return Rows(**given)
 
 
+class Importing(Protocol):
+    """What takes rows."""
+
+    @property
+    def imports(self) -> Imports:
+        """The imports of a service."""
+        ...
+
+
 async def sent_in_any_order(
-    service: Service, pieces: list[Piece], choice: random.Random, *, often: float = 0.3
+    service: Importing, pieces: list[Piece], choice: random.Random, *, often: float = 0.3
 ) -> int:
     """Send pieces in chunks of any size and order, some of them twice; return how many it took.
 

@@ -6,6 +6,7 @@ import random
 import pytest
 
 from moorage.core.errors import Code, Error
+from moorage.core.ledger import imports
 from moorage.service.app import Service
 from tests.service.ledger.imports.conftest import Database
 from tests.service.ledger.imports.ledgers import (
@@ -72,3 +73,17 @@ async def halfway(service: Service, pieces: list[Piece], choice: random.Random) 
             await service.imports.write(rows_of([piece]))
         except Error:
             continue
+
+
+def test_a_provider_that_is_another_must_be_repeated(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The control: without the repetition the index differs from the rows, and a check finds it."""
+    monkeypatch.setattr(imports, "_is_another", lambda _before, _after: False)
+
+    async def scenario() -> None:
+        for seed in range(SEEDS):
+            await play(database, random.Random(seed))
+
+    with pytest.raises(AssertionError, match="in the other"):
+        asyncio.run(scenario())

@@ -1,6 +1,7 @@
 """Two processes on one ledger: neither misses that an import has begun or ended."""
 
 import asyncio
+import itertools
 import random
 from typing import Any
 from uuid import uuid4
@@ -10,9 +11,17 @@ import pytest
 from moorage.core.errors import Code, Error
 from moorage.core.ids import ProviderId
 from moorage.service.ledger import provider_cases, vocabulary_cases
-from moorage.service.ledger.imports import ImportBegin, ImportFinish, RowsWrite
+from moorage.service.ledger.imports import ImportBegin, ImportFinish, Imports, RowsWrite
+from moorage.store import batch
 from tests.service.batch.test_shared import DONE, Pair, play
-from tests.service.ledger.imports.ledgers import Ledger, differences, drawn, listed, rows_of
+from tests.service.ledger.imports.ledgers import (
+    Ledger,
+    differences,
+    drawn,
+    listed,
+    rows_of,
+    sent_in_any_order,
+)
 from tests.service.running import TESTER
 
 ROUNDS = 20
@@ -54,6 +63,21 @@ def test_a_process_that_knows_of_nothing_is_refused() -> None:
         assert await code_of(pair, 1, new_provider()) is None, "it still refuses"
         await other.index.current()
         assert other.imports.shown is None
+
+    play(scenario)
+
+
+def test_without_the_look_at_the_mark_it_would_change_the_ledger(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The control: if batches ignore the mark, what the test above refuses is done."""
+    monkeypatch.setattr(batch, "_check_mark", lambda _mark, _importing: None)
+
+    async def scenario(pair: Pair) -> None:
+        await quiet(pair)
+        await pair.one(ImportBegin(TESTER, SOURCE))
+        assert await code_of(pair, 1, new_provider()) is None
+        await pair.one(ImportFinish(TESTER))
 
     play(scenario)
 
@@ -152,5 +176,36 @@ def test_an_abort_leaves_no_row_behind() -> None:
             assert ended is None
             assert {*written} <= {None, Code.IMPORT_NOT_FOUND}
             assert await listed(pair.services[1]) == Ledger()
+
+    play(scenario)
+
+
+class Alternating:
+    """The imports of both services in turn, as behind a load balancer."""
+
+    def __init__(self, pair: Pair) -> None:
+        self._turns = itertools.cycle(pair.services)
+
+    @property
+    def imports(self) -> Imports:
+        """The imports of the next service."""
+        return next(self._turns).imports
+
+
+def test_rows_may_come_through_both() -> None:
+    """An import through two processes ends with its rows, and with the same catalog in both."""
+
+    async def scenario(pair: Pair) -> None:
+        for seed in range(3):
+            choice, source = random.Random(seed), Ledger()
+            await pair.one(ImportBegin(TESTER, SOURCE))
+            for _ in range(3):
+                source = source.drifted(choice)
+                pieces = differences(await listed(pair.services[0]), source)
+                await sent_in_any_order(Alternating(pair), pieces, choice)
+                assert await listed(pair.services[1]) == source
+            one, other = [await service.index.current() for service in pair.services]
+            assert one.differences(other) == []
+            await pair.services[seed % 2].imports.abort(TESTER)
 
     play(scenario)
