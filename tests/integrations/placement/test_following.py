@@ -20,8 +20,10 @@ from moorage.integrations.placement.importing import (
 from moorage.integrations.placement.ledger import Ledger
 from moorage.integrations.placement.oddities import Oddities
 from moorage.integrations.placement.reading import DatabaseSource, Progress, Reading, silent
+from moorage.integrations.placement.rows import RowKind
+from moorage.wire.imports import RowsWanted
 from tests.e2e.support.server import Server, serve
-from tests.integrations.placement.original_file import made, read, source_of
+from tests.integrations.placement.original_file import CONSUMER, made, read, source_of
 from tests.support.seeds import seeds
 
 CLASSES = ("VCPU", "MEMORY_MB", "CUSTOM_GOLD", "CUSTOM_B", "CUSTOM_C")
@@ -275,20 +277,15 @@ def test_an_original_that_changes_is_not_finished(
     file = made(tmp_path)
 
     class Changing(DatabaseSource):
-        readings = 0
-
-        def read(self, oddities: Oddities, progress: Progress) -> Reading:
-            self.readings += 1
-            if self.readings == 2:
-                connection = sqlite3.connect(file)
-                with connection:
-                    connection.execute(change)
-                    connection.execute(
-                        "DELETE FROM consumers"
-                        " WHERE uuid NOT IN (SELECT consumer_id FROM allocations)"
-                    )
-                connection.close()
-            return super().read(oddities, progress)
+        def is_unchanged(self, reading: Reading) -> bool:
+            connection = sqlite3.connect(file)
+            with connection:
+                connection.execute(change)
+                connection.execute(
+                    "DELETE FROM consumers WHERE uuid NOT IN (SELECT consumer_id FROM allocations)"
+                )
+            connection.close()
+            return super().is_unchanged(reading)
 
     importing(source_of(file), ledger).copy()
     source = Changing(source_of(file)._database)
@@ -296,6 +293,43 @@ def test_an_original_that_changes_is_not_finished(
         importing(source, ledger).finish()
     assert ledger.under_way()
     assert importing(source, ledger).follow().sent
+
+
+def test_an_original_that_stands_still_is_finished(tmp_path: Path, ledger: Ledger) -> None:
+    """The control; rows that differ at the end are looked up once more."""
+    file = made(tmp_path)
+    importing(source_of(file), ledger).copy()
+    file = made(tmp_path, "DELETE FROM allocations", "DELETE FROM consumers")
+    source = source_of(file)
+    assert source.is_unchanged(read(file))
+    seen = []
+
+    class Watched(Ledger):
+        def finish(self) -> None:
+            seen.append("finish")
+
+        def row(self, kind: RowKind, key: str) -> bytes | None:
+            seen.append(key)
+            return super().row(kind, key)
+
+    watched = Watched(ledger._transport)
+    assert importing(source, watched).finish().sent == 1
+    assert seen == [CONSUMER, "finish"]
+
+
+def test_a_row_that_is_not_as_it_was_written_is_noticed(tmp_path: Path, ledger: Ledger) -> None:
+    """Then the ledger stays closed."""
+    file = made(tmp_path)
+    importing(source_of(file), ledger).copy()
+    made(tmp_path, "DELETE FROM allocations", "DELETE FROM consumers")
+
+    class Forgetful(Ledger):
+        def write(self, rows: RowsWanted) -> None:
+            """Lose it."""
+
+    with pytest.raises(ImportingError, match=f"not as it was written: consumers {CONSUMER}"):
+        importing(source_of(file), Forgetful(ledger._transport)).finish()
+    assert ledger.under_way()
 
 
 def test_a_step_without_an_import_says_so(tmp_path: Path, ledger: Ledger) -> None:
