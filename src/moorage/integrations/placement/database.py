@@ -33,8 +33,6 @@ class Snapshot:
         self.head = head
         """The head of the alembic history: which schema it is."""
         self.tables = tables_of(head)
-        self.digests: dict[str, bytes] = {}
-        """What tells the rows of a table from others, once all of them were read."""
 
     def count(self, table: str) -> int:
         """Return the number of rows."""
@@ -50,26 +48,57 @@ class Snapshot:
         for part in self._parts(table):
             yield from map(tuple, part)
 
-    def digest(self, table: str) -> bytes:
-        """Return what tells the rows of a table from others; it reads them."""
-        for _ in self._parts(table):
-            pass
-        return self.digests[table]
-
     def _parts(self, table: str) -> Iterator[Sequence[Any]]:
         columns = self.tables.get(table)
         if columns is None:
             return
-        digest = blake2b(digest_size=32)
         those = sa.table(table, *map(sa.column, columns))
         asked = sa.select(*those.c)
         asked = asked.order_by(*(list(those.c) if table in UNORDERED else [those.c.id]))
         with _translated():
             found = self._connection.execution_options(yield_per=ROWS_AT_ONCE).execute(asked)
             for part in found.partitions(ROWS_AT_ONCE):
-                digest.update(repr(part).encode("utf-8", "surrogatepass"))
                 yield part
-        self.digests[table] = digest.digest()
+
+    def mark(self) -> str | None:
+        """Return what tells this state from all others; None: the engine cannot compute it.
+
+        It is the sum of digests of all rows, which the engine computes in a fraction of the time
+        that it takes to read them. SQLite has no digests, so there it is that of the rows read.
+        """
+        kind = self._connection.dialect.name
+        if kind not in _DIGESTS:
+            digest = blake2b(digest_size=32)
+            for table in self.tables:
+                for part in self._parts(table):
+                    digest.update(repr(part).encode("utf-8", "surrogatepass"))
+            return digest.hexdigest()
+        found: list[str] = []
+        for table, columns in self.tables.items():
+            asked = f"SELECT count(*), sum({_DIGESTS[kind](columns)}) FROM {table}"
+            with _translated():
+                count, digest = self._connection.exec_driver_sql(asked).one()
+            if count and digest is None:
+                return None
+            found.append(f"{table} {count} {digest}")
+        return "; ".join(found)
+
+
+def _mysql_digest(columns: tuple[str, ...]) -> str:
+    text = f"md5(concat_ws(',', {', '.join(f'quote({one})' for one in columns)}))"
+    return f"cast(conv(left({text}, 16), 16, 10) AS unsigned)"
+
+
+def _postgresql_digest(columns: tuple[str, ...]) -> str:
+    return f"hashtextextended(row({', '.join(columns)})::text, 1)"
+
+
+_DIGESTS = {
+    "mysql": _mysql_digest,
+    "mariadb": _mysql_digest,
+    "postgresql": _postgresql_digest,
+}
+"""Returns a number of 64 bits that depends on all columns of a row."""
 
 
 class Database:
@@ -173,12 +202,21 @@ def _engine(url: URL, kind: str) -> Engine:
             url = url.update_query_dict({"charset": "utf8mb4"})
         options |= {
             "isolation_level": "AUTOCOMMIT",
-            "connect_args": {"connect_timeout": SECONDS_MAX},
+            "connect_args": {"connect_timeout": SECONDS_MAX, "conv": _conversions()},
         }
     try:
         return sa.create_engine(url, **options)
     except (SQLAlchemyError, ImportError, TypeError) as error:
         raise SourceError(f"cannot open {shown(url)}: {_line(error)}") from None
+
+
+def _conversions() -> dict[Any, Any]:
+    """Return PyMySQL's, but leave times as texts: Python reads them in a tenth of the time."""
+    from pymysql.constants import FIELD_TYPE
+    from pymysql.converters import conversions
+
+    times = (FIELD_TYPE.DATETIME, FIELD_TYPE.TIMESTAMP)
+    return {of: how for of, how in conversions.items() if of not in times}
 
 
 def _quoted(path: str) -> str:

@@ -114,8 +114,13 @@ class Import:
         If the command was killed after the last request, the ledger is used already.
         """
         under_way = self._is_under_way()
-        reading = self._read()
-        found = self._compared(reading)
+        with ThreadPoolExecutor(1) as pool:
+            # Both take seconds, of different servers, and clients are waiting.
+            rows = pool.submit(lambda: {kind: dict(self._ledger.rows(kind)) for kind in KINDS})
+            reading = self._read()
+            ours = rows.result()
+        found = difference(reading.rows, lambda kind: ours[kind].items())
+        ours = {}
         if not under_way:
             if found.size:
                 raise ImportingError("no import is under way: begin it with --copy")

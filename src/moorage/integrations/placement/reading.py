@@ -1,7 +1,7 @@
 """Reads all of the original from its database, at one moment."""
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from moorage.integrations.placement.database import Database, Snapshot
@@ -29,8 +29,8 @@ class Reading:
     rows: Rows
     oddities: Oddities
     schema: str
-    tables: Mapping[str, bytes] = field(default_factory=dict)
-    """Digests of the tables that it was read from; empty: it was not read from tables."""
+    mark: str | None = None
+    """Tells what was read from every other state, see `Snapshot.mark`; None: unknown."""
 
 
 class Source(Protocol):
@@ -66,12 +66,15 @@ class DatabaseSource:
     def read(self, oddities: Oddities, progress: Progress) -> Reading:
         """See `Source`."""
         with self._database.snapshot() as snapshot:
-            return read_snapshot(snapshot, oddities, progress)
+            mark = snapshot.mark()
+            return replace(read_snapshot(snapshot, oddities, progress), mark=mark)
 
     def is_unchanged(self, reading: Reading) -> bool:
-        """See `Source`. It compares the tables, in a fraction of the time of a reading."""
+        """See `Source`. The engine compares the tables, in a fraction of the time of a reading."""
+        if reading.mark is None:
+            return False
         with self._database.snapshot() as snapshot:
-            return reading.tables == {name: snapshot.digest(name) for name in snapshot.tables}
+            return snapshot.mark() == reading.mark
 
     def warnings(self) -> list[str]:
         """See `Source`."""
@@ -106,7 +109,7 @@ def read_snapshot(snapshot: Snapshot, oddities: Oddities, progress: Progress = s
     classes.end()
     traits.end()
     rows = Rows(classes.rows, traits.rows, providers.encoded(), consumers.rows)
-    return Reading(rows, oddities, snapshot.head, snapshot.digests)
+    return Reading(rows, oddities, snapshot.head)
 
 
 class _Tables:
