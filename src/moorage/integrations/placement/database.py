@@ -57,8 +57,7 @@ class Snapshot:
         asked = asked.order_by(*(list(those.c) if table in UNORDERED else [those.c.id]))
         with _translated():
             found = self._connection.execution_options(yield_per=ROWS_AT_ONCE).execute(asked)
-            for part in found.partitions(ROWS_AT_ONCE):
-                yield part
+            yield from found.partitions(ROWS_AT_ONCE)
 
     def mark(self) -> str | None:
         """Return what tells this state from all others; None: the engine cannot compute it.
