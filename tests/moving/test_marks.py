@@ -58,7 +58,9 @@ def test_a_mark_tells_states_apart(engine: str, tmp_path: Path) -> None:
 
     def mark() -> str:
         with database.snapshot() as snapshot:
-            return snapshot.mark()
+            found = snapshot.mark()
+        assert found is not None
+        return found
 
     def run(statement: str) -> None:
         with writing.begin() as connection:

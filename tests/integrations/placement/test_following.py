@@ -124,18 +124,18 @@ class Model:
             classes = self._names(connection, "resource_classes", CLASSES, self.inventories)
             traits = self._names(connection, "traits", TRAITS, self.tags)
             for key, parent in self.parents.items():
-                values = (key, uuid(key), self.names[key], self.generations[key], self._root(key))
-                _insert(connection, "resource_providers", *values, parent)
+                shown = (uuid(key), self.names[key], self.generations[key], self._root(key))
+                _insert(connection, "resource_providers", key, *shown, parent)
                 for name in self.tags[key]:
                     _insert(connection, "resource_provider_traits", traits[name], key)
             for number, ((key, name), total) in enumerate(self.inventories.items()):
-                values = (number, key, classes[name], total, 0, 1, 9, 1, 1.5)
-                _insert(connection, "inventories", *values)
+                numbers = (total, 0, 1, 9, 1, 1.5)
+                _insert(connection, "inventories", number, key, classes[name], *numbers)
             for consumer in {one[0] for one in self.allocations}:
                 _insert(connection, "consumers", consumer, uuid(consumer + 100), 1, 1, 3, 1)
             for number, ((consumer, key, name), used) in enumerate(self.allocations.items()):
-                values = (number, key, uuid(consumer + 100), classes[name], used)
-                _insert(connection, "allocations", *values)
+                held = (uuid(consumer + 100), classes[name], used)
+                _insert(connection, "allocations", number, key, *held)
         connection.close()
 
     def _names(
@@ -291,7 +291,7 @@ def test_an_original_that_changes_is_not_finished(
     source = Changing(source_of(file)._database)
     with pytest.raises(ChangingError, match="still changes"):
         importing(source, ledger).finish()
-    assert ledger.under_way()
+    assert ledger.under_way().source == source_of(file).shown
     assert importing(source, ledger).follow().sent
 
 
@@ -329,7 +329,7 @@ def test_a_row_that_is_not_as_it_was_written_is_noticed(tmp_path: Path, ledger: 
 
     with pytest.raises(ImportingError, match=f"not as it was written: consumers {CONSUMER}"):
         importing(source_of(file), Forgetful(ledger._transport)).finish()
-    assert ledger.under_way()
+    assert ledger.under_way().source == source_of(file).shown
 
 
 def test_a_step_without_an_import_says_so(tmp_path: Path, ledger: Ledger) -> None:

@@ -1,6 +1,6 @@
 """Reads a database of OpenStack Placement: one snapshot, read only, whichever engine it has."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import blake2b
 from typing import Any
@@ -45,6 +45,10 @@ class Snapshot:
 
         Values are as the driver gives them: a type would end the read at the first odd one.
         """
+        for part in self._parts(table):
+            yield from map(tuple, part)
+
+    def _parts(self, table: str) -> Iterator[Sequence[Any]]:
         columns = self.tables.get(table)
         if columns is None:
             return
@@ -53,30 +57,30 @@ class Snapshot:
         asked = asked.order_by(*(list(those.c) if table in UNORDERED else [those.c.id]))
         with _translated():
             found = self._connection.execution_options(yield_per=ROWS_AT_ONCE).execute(asked)
-            for part in found.partitions(ROWS_AT_ONCE):
-                yield from map(tuple, part)
+            yield from found.partitions(ROWS_AT_ONCE)
 
-    def mark(self) -> str:
-        """Return what tells this state from all others: a digest of all rows.
+    def mark(self) -> str | None:
+        """Return what tells this state from all others; None: the engine cannot compute it.
 
-        MariaDB, MySQL and PostgreSQL compute it much faster than it is read.
+        It is the sum of digests of all rows, which the engine computes in a fraction of the time
+        that it takes to read them. SQLite has no digests, so there it is that of the rows read.
         """
-        found = blake2b(digest_size=16)
-        for table in self.tables:
-            found.update(table.encode())
-            for row in self._summed(table) or self.rows(table):
-                found.update(repr(row).encode("utf-8", "surrogatepass"))
-        return found.hexdigest()
-
-    def _summed(self, table: str) -> list[tuple[Any, Any]]:
-        """Return the number of rows and the sum of their digests; empty: the engine has none."""
-        digest = _DIGESTS.get(self._connection.dialect.name)
-        if digest is None:
-            return []
-        asked = f"SELECT count(*), sum({digest(self.tables[table])}) FROM {table}"
-        with _translated():
-            count, total = self._connection.exec_driver_sql(asked).one()
-        return [] if count and total is None else [(count, total)]
+        kind = self._connection.dialect.name
+        if kind not in _DIGESTS:
+            digest = blake2b(digest_size=32)
+            for table in self.tables:
+                for part in self._parts(table):
+                    digest.update(repr(part).encode("utf-8", "surrogatepass"))
+            return digest.hexdigest()
+        found: list[str] = []
+        for table, columns in self.tables.items():
+            asked = f"SELECT count(*), sum({_DIGESTS[kind](columns)}) FROM {table}"
+            with _translated():
+                count, digest = self._connection.exec_driver_sql(asked).one()
+            if count and digest is None:
+                return None
+            found.append(f"{table} {count} {digest}")
+        return "; ".join(found)
 
 
 def _mysql_digest(columns: tuple[str, ...]) -> str:
