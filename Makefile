@@ -121,8 +121,8 @@ osc-placement: $(VENV)/dev.stamp $(OSC_PLACEMENT_VENV)/stamp
 nova: $(VENV)/dev.stamp $(NOVA_VENV)/stamp
 	$(call on-both-engines,$(NOVA_VENV)/$(CLIENT_TESTS) nova)
 
-moving: $(VENV)/dev.stamp $(MOVING_VENV)/stamp $(MARIADB)/stamp ## Move the ledger of OpenStack Placement in and out, on MariaDB, PostgreSQL and SQLite
-	ORIGINAL_PYTHON=$(abspath $(MOVING_VENV)/bin/python) MARIADB=$(abspath $(MARIADB)) $(PYTEST) -q -n $(BUSY_WORKERS) --dist loadfile tests/moving $(ARGS)
+moving: $(VENV)/dev.stamp $(MOVING_VENV)/stamp $(MARIADB)/stamp $(NGINX) ## Move the ledger of OpenStack Placement in and out, on MariaDB, PostgreSQL and SQLite
+	ORIGINAL_PYTHON=$(abspath $(MOVING_VENV)/bin/python) MARIADB=$(abspath $(MARIADB)) NGINX_PROGRAM=$(abspath $(NGINX)) $(PYTEST) -q -n $(BUSY_WORKERS) --dist loadfile tests/moving $(ARGS)
 
 browser: $(VENV)/dev.stamp $(BROWSER_VENV)/stamp $(BROWSER_NODE)/stamp $(CHROMIUM) ## Look at every page of the dashboard in a real browser
 	rm -rf $(PICTURES) && mkdir -p $(PICTURES)
