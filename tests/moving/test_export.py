@@ -1,7 +1,7 @@
 """The way out: an exported ledger is an original that answers as the first one."""
 
 import json
-import random
+import signal
 import subprocess
 import sys
 import threading
@@ -23,7 +23,37 @@ from tests.moving.support.original import Asking, Original
 from tests.moving.support.pair import Pair, pair, synced
 
 PROVIDERS, ALLOCATIONS = 30, 120
-KILLS = 6
+KILLED_AT = ("1", "7", "20", "commit", "committed")
+KILLED = """
+import os, signal
+from moorage.__main__ import main
+from moorage.integrations.placement import target
+
+target.ROWS_AT_ONCE = 5
+write, commit = target.Target.write, target.Target.commit
+point, parts = os.environ["KILLED_AT"], 0
+
+def end(now):
+    if now == point:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+def writes(self, table, rows):
+    global parts
+    for count in write(self, table, rows):
+        parts += 1
+        end(str(parts))
+        yield count
+
+def commits(self):
+    end("commit")
+    commit(self)
+    end("committed")
+
+target.Target.write, target.Target.commit = writes, commits
+main()
+"""
+"""The command, which kills itself after a number of parts of the tables, or beside its commit."""
+
 PARTS = ("", "/inventories", "/usages", "/traits", "/aggregates", "/allocations")
 UNUSED = "CUSTOM_MOVED"
 
@@ -148,24 +178,16 @@ def test_a_killed_export_leaves_nothing_and_is_begun_again(
 ) -> None:
     """Everything is one transaction, whenever the kill comes."""
     database = synced(engines.fresh(engine, tmp_path))
-    luck = random.Random(5)
-    command = [sys.executable, "-m", "moorage", "export", "placement", "--database", database]
-    killed = 0
-    for _ in range(KILLS):
-        process = subprocess.Popen(
-            command, env=both.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-        try:
-            process.wait(luck.uniform(0.3, 2.5))
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-            killed += 1
-        assert _count(database, "resource_providers") in (0, PROVIDERS)
-        assert _count(database, "consumers") in (0, len(both.made.consumers))
-    assert killed
-    done = both.done("export", "placement", "--database", database)
-    assert done.startswith(("exported and checked: ", "already exported, and the same: "))
+    words = ["export", "placement", "--database", database]
+    for point in KILLED_AT:
+        environment = {**both.environment, "KILLED_AT": point}
+        command = [sys.executable, "-c", KILLED, *words]
+        killed = subprocess.run(command, env=environment, capture_output=True, check=False)
+        assert killed.returncode == -signal.SIGKILL, killed.stderr
+        whole = point == "committed"
+        assert _count(database, "resource_providers") == (PROVIDERS if whole else 0)
+        assert _count(database, "consumers") == (len(both.made.consumers) if whole else 0)
+    assert both.done(*words).startswith("already exported, and the same: ")
 
 
 def test_a_ledger_that_changes_is_not_exported(both: Pair, tmp_path: Path) -> None:

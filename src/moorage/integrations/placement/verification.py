@@ -164,6 +164,7 @@ class Verification:
                     differing[question] = stayed
                 else:
                     verified.passing += 1
+                    verified.add(stayed)
         for found in differing.values():
             verified.add(found)
 
