@@ -156,7 +156,7 @@ def test_a_killed_export_leaves_nothing_and_is_begun_again(
             command, env=both.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
         try:
-            process.wait(luck.uniform(0.3, 2.5))
+            process.wait(luck.uniform(0.2, 1.2))
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
