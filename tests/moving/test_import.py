@@ -14,10 +14,10 @@ from tests.moving.support.comparing import Sides
 from tests.moving.support.generator import UNKNOWN, fill
 from tests.moving.support.original import Asking, Original
 
-SIZES = {"mariadb": (1_000, 5_000), "postgresql": (150, 600), "sqlite": (45, 200)}
+SIZES = {"mariadb": (1_000, 5_000), "postgresql": (150, 600), "sqlite": (30, 120)}
 """Providers and allocations. The original takes most of the time, and more of it on SQLite."""
 
-ASKED = 60
+ASKED = 40
 """Providers and consumers that both sides are asked about."""
 
 

@@ -16,9 +16,11 @@ from moorage.cli.support.options import example, json_option
 from moorage.cli.support.output import CONFLICT, FAILED, USAGE, Failure, say, show_json
 from moorage.cli.support.progress import progress
 from moorage.client.run.clock import elapsed
+from moorage.client.transport import RefusedError
 
 if TYPE_CHECKING:
     from moorage.integrations.placement.importing import Import, Step
+    from moorage.integrations.placement.ledger import Ledger
     from moorage.integrations.placement.oddities import Oddities
 
 STEPS = ("copy", "follow", "finish", "abort")
@@ -92,16 +94,27 @@ def placement(
         from moorage.integrations.placement.ledger import Ledger
     ledger = Ledger(our_server())
     if step == "abort":
-        with moving_errors():
-            ledger.abort()
-        say("aborted: the ledger is empty")
+        _abort(ledger)
         return
     _carry_out(step, ledger, (leave_out, complete), report, began, as_json, words)
 
 
+def _abort(ledger: "Ledger") -> None:
+    """End the import; one that was interrupted may have ended meanwhile."""
+    with moving_errors():
+        try:
+            ledger.abort()
+        except RefusedError as refusal:
+            if refusal.code != "import_not_found":
+                raise
+            say("nothing to abort: no import is under way")
+            return
+    say("aborted: the ledger is empty")
+
+
 def _carry_out(
     step: str | None,
-    ledger: Any,
+    ledger: "Ledger",
     choices: tuple[tuple[str, ...], tuple[str, ...]],
     report_name: str,
     began: float,
