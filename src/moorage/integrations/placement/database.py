@@ -104,7 +104,7 @@ class Database:
     """A database of the original, which is never written to."""
 
     def __init__(self, url: URL) -> None:
-        """Prepare to read; does not connect. Raises SourceError: the driver is missing."""
+        """Prepare to read; does not connect. Raises SourceError; ImportError: no driver."""
         self.shown = shown(url)
         self._kind = url.drivername.partition("+")[0]
         self._engine = _engine(url, self._kind)
@@ -205,7 +205,7 @@ def _engine(url: URL, kind: str) -> Engine:
         }
     try:
         return sa.create_engine(url, **options)
-    except (SQLAlchemyError, ImportError, TypeError) as error:
+    except (SQLAlchemyError, TypeError) as error:
         raise SourceError(f"cannot open {shown(url)}: {_line(error)}") from None
 
 

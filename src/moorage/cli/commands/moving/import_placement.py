@@ -121,14 +121,15 @@ def _carry_out(
     as_json: bool,
     words: dict[str, Any],
 ) -> None:
-    from moorage.integrations.placement.importing import (
-        ChangingError,
-        Import,
-        ImportingError,
-        OddError,
-    )
-    from moorage.integrations.placement.oddities import Oddities
-    from moorage.integrations.placement.report import Report
+    with placement_there():
+        from moorage.integrations.placement.importing import (
+            ChangingError,
+            Import,
+            ImportingError,
+            OddError,
+        )
+        from moorage.integrations.placement.oddities import Oddities
+        from moorage.integrations.placement.report import Report
 
     try:
         Oddities(*choices)
