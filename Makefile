@@ -12,6 +12,7 @@ IRONIC_VENV := .venv-ironic
 GENERATORS_VENV := .venv-generators
 GENERATORS_NODE := .node-generators
 METAL3_VENV := .venv-metal3
+MOVING_VENV := .venv-moving
 AUDIT_VENV := .venv-audit
 INSTALLERS_VENV := .venv-installers
 SITE_VENV := .venv-site
@@ -33,6 +34,7 @@ KUBERNETES_TOOLS := .kubernetes-tools
 NGINX := .nginx/nginx
 SYSTEMD := .systemd
 HAPROXY := .haproxy
+MARIADB := .mariadb
 OLDEST_PYTHON := .oldest-python/python3.9
 DEBIAN_ROOT := .debian-root/root.tar
 SOURCES := src tests bench demo contrib docs/site
@@ -45,7 +47,7 @@ PYTEST := $(BIN)/python -m pytest
 CONFORMANCE = $(CONFORMANCE_VENV)/bin/python -m tests.conformance
 CLIENT_TESTS = bin/python -m tests.clients --moorage $(BIN)/moorage
 # The targets that `make e2e` runs.
-E2E := docs osc-placement nova compare browser generators alerts proxies units baremetal reporters kubernetes-tools metal3 chart oldest-python installations containers test-release
+E2E := docs osc-placement nova compare moving browser generators alerts proxies units baremetal reporters kubernetes-tools metal3 chart oldest-python installations containers test-release
 # Those that run beside them: they deploy nodes, and install clusters, for minutes, and mostly wait.
 E2E_BESIDE := gate orchestrators
 # What `make quick` runs: not what starts a server for each test, or a PostgreSQL, or searches at random.
@@ -73,7 +75,7 @@ unexport PYTHONDONTWRITEBYTECODE
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run run-postgres demo ironic gated-ironic test quick thorough e2e osc-placement nova browser screenshots generators alerts proxies units baremetal gate reporters kubernetes-tools metal3 metal3-soak chart chart-files orchestrators oldest-python installations containers test-release docs compare audit environments check budgets bench bench-nova bench-dashboard soak mutate \
+.PHONY: help run run-postgres demo ironic gated-ironic test quick thorough e2e osc-placement nova moving browser screenshots generators alerts proxies units baremetal gate reporters kubernetes-tools metal3 metal3-soak chart chart-files orchestrators oldest-python installations containers test-release docs compare audit environments check budgets bench bench-nova bench-dashboard bench-moving soak mutate \
 	conformance conformance-sqlite conformance-agents conformance-postgresql client format zipapp distributions release images publish-distributions publish-images publish-chart publish-release lock openapi clean
 .DELETE_ON_ERROR:
 
@@ -118,6 +120,9 @@ osc-placement: $(VENV)/dev.stamp $(OSC_PLACEMENT_VENV)/stamp
 
 nova: $(VENV)/dev.stamp $(NOVA_VENV)/stamp
 	$(call on-both-engines,$(NOVA_VENV)/$(CLIENT_TESTS) nova)
+
+moving: $(VENV)/dev.stamp $(MOVING_VENV)/stamp $(MARIADB)/stamp $(NGINX) ## Move the ledger of OpenStack Placement in and out, on MariaDB, PostgreSQL and SQLite
+	ORIGINAL_PYTHON=$(abspath $(MOVING_VENV)/bin/python) MARIADB=$(abspath $(MARIADB)) NGINX_PROGRAM=$(abspath $(NGINX)) $(PYTEST) -q -n $(BUSY_WORKERS) --dist loadfile tests/moving $(ARGS)
 
 browser: $(VENV)/dev.stamp $(BROWSER_VENV)/stamp $(BROWSER_NODE)/stamp $(CHROMIUM) ## Look at every page of the dashboard in a real browser
 	rm -rf $(PICTURES) && mkdir -p $(PICTURES)
@@ -236,8 +241,8 @@ conformance-postgresql: $(VENV)/dev.stamp $(CONFORMANCE_VENV)/stamp
 
 environments: ## Build all virtual environments of the tests, several at once
 	@$(MAKE) --no-print-directory -j 3 $(VENV)/dev.stamp $(CONFORMANCE_VENV)/stamp $(CLIENT_VENV)/stamp \
-		$(OSC_PLACEMENT_VENV)/stamp $(NOVA_VENV)/stamp $(GENERATORS_VENV)/stamp $(GENERATORS_NODE)/stamp $(IRONIC_VENV)/stamp $(METAL3_VENV)/stamp $(PREFECT_VENV)/stamp $(DAGSTER_VENV)/stamp $(AIRFLOW_VENV)/stamp \
-		$(BROWSER_VENV)/stamp $(BROWSER_NODE)/stamp $(CHROMIUM) $(PROMTOOL) $(KUBECTL) $(NGINX) $(HAPROXY)/stamp $(SYSTEMD)/stamp $(OLDEST_PYTHON) $(INSTALLERS_VENV)/stamp $(SITE_VENV)/stamp
+		$(OSC_PLACEMENT_VENV)/stamp $(NOVA_VENV)/stamp $(GENERATORS_VENV)/stamp $(GENERATORS_NODE)/stamp $(IRONIC_VENV)/stamp $(METAL3_VENV)/stamp $(MOVING_VENV)/stamp $(PREFECT_VENV)/stamp $(DAGSTER_VENV)/stamp $(AIRFLOW_VENV)/stamp \
+		$(BROWSER_VENV)/stamp $(BROWSER_NODE)/stamp $(CHROMIUM) $(PROMTOOL) $(KUBECTL) $(NGINX) $(HAPROXY)/stamp $(SYSTEMD)/stamp $(MARIADB)/stamp $(OLDEST_PYTHON) $(INSTALLERS_VENV)/stamp $(SITE_VENV)/stamp
 
 compare: $(VENV)/dev.stamp $(CONFORMANCE_VENV)/stamp ## Send the same random requests to OpenStack Placement and to Moorage (ARGS="--help")
 	$(BIN)/python -m tests.compare --engines sqlite,postgresql --seed 1 --requests 5000 --workers $(BUSY_WORKERS) $(ARGS)
@@ -258,6 +263,9 @@ bench-nova: $(VENV)/dev.stamp $(NOVA_VENV)/stamp $(ORIGINAL_VENV)/stamp ## Let n
 
 bench-dashboard: $(VENV)/dev.stamp $(BROWSER_VENV)/stamp $(CHROMIUM) ## Measure the dashboard: first paint, 200 open pages, claims beside them (20 minutes)
 	$(BIN)/python -m bench.dashboard --browser $(BROWSER_VENV)/bin/python --chromium $(CHROMIUM) $(ARGS)
+
+bench-moving: $(VENV)/dev.stamp $(MOVING_VENV)/stamp $(MARIADB)/stamp ## Measure a move of 15,000 providers from OpenStack Placement on MariaDB, and back (10 minutes)
+	ORIGINAL_PYTHON=$(abspath $(MOVING_VENV)/bin/python) MARIADB=$(abspath $(MARIADB)) $(BIN)/python -m bench.moving $(ARGS)
 
 soak: $(VENV)/dev.stamp metal3-soak ## Run the randomised tests for longer, with new seeds, and the tests that take minutes
 	MOORAGE_SOAK=1 $(PYTEST) --timeout 0 -n 0 tests/e2e/test_loop.py $(ARGS)
@@ -311,7 +319,7 @@ openapi: $(VENV)/run.stamp ## Update docs/reference/openapi.json, the OpenAPI de
 	mv docs/reference/openapi.json.new docs/reference/openapi.json
 
 clean: ## Remove virtual environments and caches, but no database
-	rm -rf .venv .venv-* .node-generators .node-browser .promtool .kubectl .nginx .haproxy .systemd .chromium .kubernetes-tools .oldest-python .debian-root .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-* .node-generators .node-browser .promtool .kubectl .nginx .haproxy .systemd .mariadb .chromium .kubernetes-tools .oldest-python .debian-root .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	rm -rf build dist src/*.egg-info bench/results .baselines
 	find src tests bench demo -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -383,6 +391,10 @@ $(METAL3_VENV)/stamp: tests/metal3/requirements.lock scripts/environment
 	scripts/environment $(METAL3_VENV) tests/metal3/requirements.lock
 	@touch $@
 
+$(MOVING_VENV)/stamp: tests/moving/requirements.lock scripts/environment
+	scripts/environment $(MOVING_VENV) tests/moving/requirements.lock
+	@touch $@
+
 $(PREFECT_VENV)/stamp: tests/orchestrators/requirements-prefect.lock scripts/environment
 	scripts/environment $(PREFECT_VENV) tests/orchestrators/requirements-prefect.lock
 	@touch $@
@@ -406,6 +418,9 @@ $(SYSTEMD)/stamp: scripts/debian-programs
 
 $(HAPROXY)/stamp: scripts/debian-programs
 	scripts/debian-programs $(HAPROXY) haproxy haproxy
+
+$(MARIADB)/stamp: scripts/mariadb
+	scripts/mariadb $(MARIADB)
 
 $(DEBIAN_ROOT): scripts/debian-root
 	scripts/debian-root $@

@@ -12,6 +12,7 @@ from urllib.parse import quote
 from bench import native
 from bench.fleet import FLAT, FLAT_HOST, Fleet, identifier
 from bench.loop.fleet_probes import fleet, reporters
+from bench.loop.import_probes import imports
 from bench.loop.page_probes import pages, paths
 from bench.loop.slot_probes import slots
 from bench.wire import NOBODY, Session, request
@@ -336,6 +337,7 @@ def v1(sizes: Sizes) -> Iterator[Probe]:
     yield from slots(asked)
     yield from fleet(asked)
     yield from reporters(asked)
+    yield from imports(asked)
     yield asked("check", "POST", "/v1/database/check")
     yield asked("backup", "POST", "/v1/database/backup", "", {"name": "held.copy"})
     yield asked("new epoch", "POST", "/v1/database/epoch")

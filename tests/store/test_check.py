@@ -34,7 +34,7 @@ PLANTED = {
     "UPDATE consumer SET allocations = '{}'": f"consumer {C}: it has no allocations",
     "DELETE FROM consumer": f"consumer {C} has no allocation on it",
     "DELETE FROM holder": f"consumer {C} is missing",
-    "UPDATE consumer SET generation = 0": f"consumer {C}: generation 0",
+    "UPDATE consumer SET generation = -1": f"consumer {C}: generation -1",
     "UPDATE consumer SET allocations = replace(allocations, ':2', ':0')": "amount 0",
 }
 

@@ -25,6 +25,7 @@ HOMES = {
     "simulate": "simulate",
     "token": "group",
     "top": "top",
+    "verify": "moving.verifies",
     "watch": "watch",
     "whoami": "token.whoami",
 }
@@ -59,6 +60,7 @@ SUMMARIES = {
     "simulate": "Simulate limits and pacings with the decisions of the server, without waiting.",
     "token": "Create, list, rotate and revoke access tokens.",
     "top": "Show all pools, the first ticket of each line and why it waits; press ? for...",
+    "verify": "Compare the ledger with OpenStack Placement.",
     "watch": "Print every change of the ledger, one per line, until interrupted.",
     "whoami": "Print the caller's name, role, project, scope and expiry, and the server and...",
 }
@@ -73,7 +75,7 @@ SECTIONS = {
     "The ledger": ("provider", "consumer", "fleet", "explain"),
     "Machines": ("agent", "group", "report"),
     "Ironic and metal3": ("gate", "ironic", "metal3"),
-    "Moving": ("import", "export"),
+    "Moving": ("import", "verify", "export"),
     "The server": ("serve", "db", "token", "whoami", "audit", "watch", "config"),
 }
 """The sections of the help; a command that is in none is among the others."""

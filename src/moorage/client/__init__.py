@@ -1,13 +1,13 @@
 """The client: runs on other machines and talks to a Moorage server over HTTP.
 
 `Client` in `client.py` is what Python programs use, `AsyncClient` the same for asyncio; `leasing/`
-has their leases. `ledger.py`, `admission.py` with `slots.py`, `fleet.py`, `reporting.py` and
-`boskos.py` are the typed native API; `calling.py` calls its operations. `watch.py` follows all
-changes; `transport.py` sends requests and classifies failures, with `tokens.py`, `proxies.py` and
-`tls.py`; `decoding.py` converts answers to the dataclasses of `wire`, on old Pythons with
-`old_hints.py`; `run/` runs commands that need a lease, `agent/` reports what a machine has.
-`main.py` is the command line of both as a single file, from the table in `commands.py`. Standard
-library only, Python 3.9 or later; may import: `wire`, never the server.
+has their leases. `ledger.py`, `imports.py`, `admission.py` with `slots.py`, `fleet.py`,
+`reporting.py` and `boskos.py` are the typed native API; `calling.py` calls its operations.
+`watch.py` follows all changes; `transport.py` sends requests and classifies failures, with
+`tokens.py`, `proxies.py` and `tls.py`; `decoding.py` converts answers to the dataclasses of `wire`,
+on old Pythons with `old_hints.py`; `run/` runs commands that need a lease, `agent/` reports what a
+machine has. `main.py` is the command line of both as a single file, from the table in
+`commands.py`. Standard library only, Python 3.9 or later; may import: `wire`, never the server.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from moorage.client.client import Client as Client
     from moorage.client.decoding import UndecodableError as UndecodableError
     from moorage.client.fleet import Fleet as Fleet
+    from moorage.client.imports import Imports as Imports
     from moorage.client.leasing.asynchronous import AsyncHolding as AsyncHolding
     from moorage.client.leasing.errors import ConfigurationError as ConfigurationError
     from moorage.client.leasing.errors import LeaseLostError as LeaseLostError
@@ -47,6 +48,7 @@ _MODULES = {
     "ConfigurationError": "leasing.errors",
     "Fleet": "fleet",
     "Holding": "leasing.holding",
+    "Imports": "imports",
     "LeaseLostError": "leasing.errors",
     "Ledger": "ledger",
     "MoorageError": "transport",

@@ -7,6 +7,7 @@ from typing import cast
 
 from moorage.client.admission import Admission
 from moorage.client.fleet import Fleet
+from moorage.client.imports import Imports
 from moorage.client.leasing.asynchronous import LEASES_MAX, AsyncHolding, Places
 from moorage.client.leasing.dry_run import NoServer, holding
 from moorage.client.leasing.errors import ConfigurationError
@@ -28,7 +29,8 @@ class Client:
     """A client of one server; usable from all threads, and after a fork.
 
     `admission` has pools and leases, `ledger` claims, providers, changes, the audit log and tokens,
-    `fleet` agents and their groups, `reporting` groups of reporters and their reports.
+    `fleet` agents and their groups, `reporting` groups of reporters and their reports, `imports`
+    moves a ledger.
     """
 
     def __init__(
@@ -76,6 +78,7 @@ class Client:
         self.ledger = Ledger(transport)
         self.fleet = Fleet(transport)
         self.reporting = Reporting(transport)
+        self.imports = Imports(transport)
         self._leases = transport if isinstance(transport, NoServer) else Leases(transport)
 
     @taking(options_of)

@@ -190,10 +190,10 @@ class Transport:
             UnreachableError: there was no answer, or the connection was lost.
             RefusedError: the status is not 2xx.
         """
-        import http.client  # deferred: see `_connection`
+        import http.client  # deferred: see `connection`
 
         sent = self._headers(accept)
-        connection = self._connection()
+        connection = self.connection()
         try:
             response = self._streamed(connection, path, {**sent, **headers})
             if response.status == UNAUTHORIZED and self._has_newer(sent):
@@ -280,9 +280,9 @@ class Transport:
         seconds_max: float | None = None,
     ) -> tuple[int, bytes, str | None]:
         """Return status, body and `Retry-After` of the answer."""
-        import http.client  # deferred: see `_connection`
+        import http.client  # deferred: see `connection`
 
-        connection = self._connection(seconds_max)
+        connection = self.connection(seconds_max)
         try:
             sent = {**headers, **self._for_proxy()}
             connection.request(method, self._target(path), data, sent)
@@ -297,7 +297,33 @@ class Transport:
         finally:
             connection.close()
 
-    def _connection(self, seconds_max: float | None = None) -> http.client.HTTPConnection:
+    def got(
+        self, connection: http.client.HTTPConnection, path: str, headers: Mapping[str, str]
+    ) -> tuple[int, Mapping[str, str], bytes]:
+        """Send a GET on a connection that stays open; return status, headers and body.
+
+        It is for other APIs than the native one: every status is an answer. `headers` are sent
+        besides the token; the names of those that are returned are in lower case. After
+        UnreachableError the connection is closed; it opens again.
+        """
+        import http.client  # deferred: see `connection`
+
+        sent = self._headers("application/json")
+        try:
+            response = self._streamed(connection, path, {**sent, **headers})
+            if response.status == UNAUTHORIZED and self._has_newer(sent):
+                _whole(response, self._answer_bytes_max)
+                response = self._streamed(connection, path, {**sent, **headers})
+            raw = _whole(response, self._answer_bytes_max)
+            response.close()  # an empty one is still open, and would be in the way of the next
+            sent_back = {name.lower(): value for name, value in response.headers.items()}
+            return response.status, sent_back, raw
+        except (OSError, http.client.HTTPException) as error:
+            connection.close()
+            raise UnreachableError(f"no answer from {self._where}: {_reason(error)}") from error
+
+    def connection(self, seconds_max: float | None = None) -> http.client.HTTPConnection:
+        """Return a connection to the server, or its proxy; it opens with the first request."""
         # deferred: a fifth of the start of a command that sends nothing, such as one with --help
         import http.client
 
@@ -391,7 +417,7 @@ def _whole(response: http.client.HTTPResponse, most: int) -> bytes:
     `HTTPResponse` does not detect this: it takes an incomplete head for one without a length, and
     returns an incomplete body if the number of bytes to read is given.
     """
-    import http.client  # deferred: see `Transport._connection`
+    import http.client  # deferred: see `Transport.connection`
 
     length = response.length
     raw = response.read(most + 1 if length is None else min(length, most))
@@ -437,7 +463,7 @@ def _reason(error: Exception) -> str:
         return f"its certificate is not trusted: {said}"
     if tls is not None and isinstance(error, tls.SSLError):
         return "the TLS handshake failed: is this the address of an HTTPS server?"
-    import http.client  # deferred: see `Transport._connection`
+    import http.client  # deferred: see `Transport.connection`
 
     if isinstance(error, http.client.IncompleteRead):
         return "the answer breaks off, or is too long"

@@ -23,6 +23,7 @@ class Code(StrEnum):
     AGENT_NOT_FOUND = "agent_not_found"
     GROUP_NOT_FOUND = "group_not_found"
     PLACE_NOT_FOUND = "place_not_found"
+    IMPORT_NOT_FOUND = "import_not_found"
     # Something named in the body of the request does not exist.
     PROVIDER_UNKNOWN = "provider_unknown"
     PARENT_UNKNOWN = "parent_unknown"
@@ -54,6 +55,7 @@ class Code(StrEnum):
     POLICY_FINAL = "policy_final"
     NOT_EXPUNGED = "not_expunged"
     FENCED = "fenced"
+    IMPORT_EXISTS = "import_exists"
     # It belongs to another owner.
     HOLDER_MISMATCH = "holder_mismatch"
     CLASS_MANAGED = "class_managed"
@@ -71,6 +73,7 @@ class Code(StrEnum):
     HAS_ALLOCATIONS = "has_allocations"
     GROUP_IN_USE = "group_in_use"
     GROUP_BEING_DELETED = "group_being_deleted"
+    LEDGER_IN_USE = "ledger_in_use"
     # It does not fit.
     INVENTORY_MISSING = "inventory_missing"
     CAPACITY_EXCEEDED = "capacity_exceeded"
@@ -104,6 +107,7 @@ class Code(StrEnum):
     # The service cannot answer now.
     OVERLOADED = "overloaded"
     UNAVAILABLE = "unavailable"
+    IMPORTING = "importing"
 
 
 class Error(Exception):

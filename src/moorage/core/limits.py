@@ -66,6 +66,21 @@ CLAIM_STEPS_MAX = 200_000
 BULK_PROVIDERS_MAX = 5_000
 """Providers in one bulk request."""
 
+IMPORT_ROWS_MAX = 1_000
+"""Rows that one request of an import writes and deletes: they are one batch."""
+
+IMPORT_BYTES_MAX = 4 << 20
+"""Bytes in a body with rows to import."""
+
+IMPORT_NAMES_MAX = 50_000
+"""Inventories, traits, aggregates and amounts of all rows of one request together."""
+
+IMPORT_ROW_NAMES_MAX = 10_000
+"""Those of one row: it is decoded without interruption."""
+
+IMPORT_SOURCE_LENGTH_MAX = 1_000
+"""Characters in the description of the ledger that is imported."""
+
 PROVIDER_BYTES_MAX = 1 << 18
 """Bytes that describe one provider of a bulk request, which is decoded without interruption."""
 

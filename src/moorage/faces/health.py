@@ -19,15 +19,18 @@ class HealthFace:
         self,
         readiness: Callable[[], Awaitable[str | None]],
         metrics: Callable[[], Awaitable[tuple[bytes, str]]],
+        remark: Callable[[], str | None] = lambda: None,
     ) -> None:
         """Create the face.
 
         Args:
             readiness: returns the reason why requests should go elsewhere; None if ready.
             metrics: returns the metrics' text and its content type.
+            remark: returns what else is to be said of a server that is ready.
         """
         self._readiness = readiness
         self._metrics = metrics
+        self._remark = remark
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -39,8 +42,11 @@ class HealthFace:
             status, body = 405, b"only GET\n"
         elif scope["path"] == "/readyz":
             reason = await self._readiness()
+            remark = self._remark()
             if reason is not None:
                 status, body = 503, f"{reason}\n".encode()
+            elif remark is not None:
+                body = f"ok: {remark}\n".encode()
         elif scope["path"] == "/metrics":
             body, kind = await self._metrics()
         headers = [

@@ -95,7 +95,7 @@ def compose(
     )
     metrics = _metrics(service)
     readiness = _readiness(service, stopping)
-    health = HealthFace(readiness, _metrics_text(metrics, boskos))
+    health = HealthFace(readiness, _metrics_text(metrics, boskos), _remark(service))
     faces: dict[str, Face] = dict.fromkeys(PATHS, health)
     plain = settings.insecure_agents
     faces["v1"] = V1Face(service, authenticator, limits, plain_agents=plain, pages=settings.ui)
@@ -208,6 +208,16 @@ def _authenticator(settings: Settings, service: Service) -> Authenticator:
         cache_seconds_max=settings.keystone_cache_seconds_max,
     )
     return LocalFirst(tokens, KeystoneAuthenticator(access, service.clock))
+
+
+def _remark(service: Service) -> Callable[[], str | None]:
+    def remark() -> str | None:
+        # Leases on pools are granted all the same, and the import itself must find the server.
+        if service.imports.shown is None:
+            return None
+        return "a ledger is being imported; until then the Placement API answers 503"
+
+    return remark
 
 
 def _readiness(

@@ -21,6 +21,7 @@ from moorage.service.feed.saved_catalog import SavedCatalog
 from moorage.service.feed.watch import Watch
 from moorage.service.fleet.reporters import Reporters
 from moorage.service.fleet.service import Fleet
+from moorage.service.ledger.imports import Imports
 from moorage.service.ledger.queries import LedgerQueries
 from moorage.service.ledger.stock_metrics import Stock
 from moorage.service.operations import Operations
@@ -55,8 +56,10 @@ class Service:
     """Where the catalog is saved for the next start; None: nowhere."""
     unsent: UnsentMemory = field(default_factory=UnsentMemory)
     token_ends: TokenEnds = field(init=False)
+    imports: Imports = field(init=False)
 
     def __post_init__(self) -> None:
+        self.imports = Imports(self.engine, self.transactor, self.feed, self.turns)
         self.token_ends = TokenEnds(self.engine, self.access, self.admission, self.clock)
         self.chores.add(self.token_ends.look)
         self.chores.start()
@@ -89,7 +92,7 @@ class Service:
         index = CatalogIndex(engine, feed, standard_classes, standard_traits, turns, saved)
         searches = Searches(turns, candidates_max, whole=index.whole)
         await index.load()
-        batches = Batches(clock, service_clock, standard_classes, standard_traits)
+        batches = Batches(clock, service_clock, standard_classes, standard_traits, feed.mark)
         parts = (engine, feed, index, batches, turns, searches)
         transactor = Transactor(*parts, queue_max=queue_max, on_fatal=on_fatal)
         shared = (engine, transactor, feed.bell, followers.admission, service_clock)

@@ -194,5 +194,6 @@ class Operations:
 
     async def wipe(self) -> None:
         """Delete all data but tokens. For test servers only, which the calling face ensures."""
-        await self._transactor.submit(RunPlan(changelog.wipe))
+        revision = await self._transactor.submit(RunPlan(changelog.wipe))
+        self._feed.mark.note(self._feed.position.epoch, revision, None)
         await self._index.load()

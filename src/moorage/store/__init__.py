@@ -6,7 +6,8 @@
   audit rows. `batch.py` saves the changes of a batch in all of them, `service_clock.py` the time
   that they share. `encoding.py` writes values as JSON.
 * The change log: `changelog.py` writes, follows and reads it, `changelog_compaction.py` deletes old
-  revisions. `catalog_file.py` is the file of the catalog as of a revision.
+  revisions. `catalog_file.py` is the file of the catalog as of a revision, `import_mark.py` the
+  mark of an import in the clock row.
 * Engines: `sqlite/` and `postgres/`. Only `open.py` selects one, by the address (`addresses.py`).
   `migrations.py` knows the versions of the schema.
 * Safety: `high_water_mark.py` detects a restored database, `formats.py` decides which releases may

@@ -8,6 +8,7 @@ from moorage.core.service_time import Timeline
 from moorage.store import changelog, service_clock
 from moorage.store.access.audit import AuditRow
 from moorage.store.api import Plan, Query, Statement, Write
+from moorage.store.import_mark import MarkChanged
 
 
 class RoomChanges(Protocol):
@@ -43,6 +44,8 @@ def batch_save(
     audit: Sequence[AuditRow],
     now: Instant,
     timeline: Timeline | None = None,
+    *,
+    importing: bool | None = False,
 ) -> Plan[tuple[int, int] | None]:
     """Write the changes of a batch; return (epoch, revision), None if no follower is notified.
 
@@ -51,6 +54,10 @@ def batch_save(
         audit: rows of the audit log.
         now: the time of the batch.
         timeline: to be saved, if the batch has locked it.
+        importing: whether an import is under way by what the batch knows; None: it changes nothing
+            that this would forbid.
+
+    Raises MarkChanged: an import has begun or ended in the meantime.
     """
     first: list[Statement] = [Write("audit_insert", audit)] if audit else []
     if timeline is not None:
@@ -71,9 +78,11 @@ def batch_save(
     first.append(Query("clock_raise", (now,)))
     if not late:
         *_, raised, _ = yield [*first, _change_rows(parts, now)]
+        _check_mark(raised[0][-1], importing)
         revision, epoch = map(int, raised[0][:2])
         return epoch, revision
     *_, raised = yield first
+    _check_mark(raised[0][-1], importing)
     revision, epoch = map(int, raised[0][:2])
     for part in late:
         part.stamp(epoch, revision)
@@ -82,6 +91,11 @@ def batch_save(
         writes += part.late_writes()
     yield [*writes, _change_rows(parts, now)]
     return epoch, revision
+
+
+def _check_mark(mark: str | None, importing: bool | None) -> None:
+    if importing is not None and (mark is not None) != importing:
+        raise MarkChanged("an import has begun or ended")
 
 
 def _change_rows(parts: Sequence[RoomChanges], now: Instant) -> Write:

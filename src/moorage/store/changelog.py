@@ -16,9 +16,10 @@ from moorage.core.ledger.model import (
     NO_TAGS,
     CustomName,
     Described,
+    Import,
     Tags,
 )
-from moorage.store import formats
+from moorage.store import formats, import_mark
 from moorage.store.admission import changes as admission_changes
 from moorage.store.admission.save import wipe_writes
 from moorage.store.api import Outdated, Plan, Query, Row, Stream, Write
@@ -28,7 +29,7 @@ from moorage.store.fleet.save import wipe_writes as fleet_wipe_writes
 from moorage.store.ledger import changes as ledger_changes
 from moorage.store.ledger.rows import provider_from_row, tags_from_row
 
-KINDS = (*ledger_changes.KINDS, *admission_changes.KINDS, *fleet_changes.KINDS)
+KINDS = (*ledger_changes.KINDS, *admission_changes.KINDS, *fleet_changes.KINDS, import_mark.KIND)
 """The kinds of change rows; the kind determines the type of the body."""
 
 FOLLOWED_KINDS = (
@@ -78,6 +79,8 @@ class Tail:
     """(revision, n) of the last row, if there may be more: the last batch may continue after it."""
     at: Instant | None = None
     """When the revision before these changes was written; None if its rows were deleted."""
+    importing: Import | None = None
+    """The import that is under way."""
 
 
 class Snapshot(NamedTuple):
@@ -110,10 +113,11 @@ def changes_load(
     """
     (rows,) = yield [Query("changes_load", (after_revision, n, _others(tuple(kinds)), rows_max))]
     batches: list[Batch] = []
-    epoch, newest, compacted, minimum, began, revision, *_ = rows[0]
+    epoch, newest, compacted, minimum, mark, began, revision, *_ = rows[0]
     formats.check(minimum, "the database")
+    importing = None if mark is None else import_mark.mark_from(mark)
     if revision is None:
-        return Tail(epoch, newest, compacted, batches, None, began)
+        return Tail(epoch, newest, compacted, batches, None, began, importing)
     for *_, revision, _, at, kind, key, body in rows:
         if not batches or batches[-1].revision != revision:
             batches.append(Batch(revision, Changes(), at, []))
@@ -124,8 +128,8 @@ def changes_load(
                 ledger_changes.change_read(batches[-1].ledger, kind, key, body)
             else:
                 batches[-1].others.append((kind, key, body))
-    place = rows[-1][5:7] if len(rows) == rows_max else None
-    return Tail(epoch, newest, compacted, batches, place, began)
+    place = rows[-1][6:8] if len(rows) == rows_max else None
+    return Tail(epoch, newest, compacted, batches, place, began, importing)
 
 
 @cache
@@ -223,8 +227,10 @@ def wipe() -> Plan[int]:
         Write("traits_wipe", [()]),
         Write("changes_wipe", [()]),
     ]
-    locks = [Query("ledger_lock"), Query("admission_lock")]
-    revision = int((yield [*locks, *tables, Query("clock_raise", (0,))])[-1][0][0])
+    locks = [Query("ledger_lock"), Query("admission_lock"), import_mark.LOAD]
+    *_, ((mark,),) = yield locks
+    tables.append(Write("import_write", [(None, mark)]))
+    revision = int((yield [*tables, Query("clock_raise", (0,))])[-1][0][0])
     yield [Write("clock_compact", [(revision,)])]
     return revision
 

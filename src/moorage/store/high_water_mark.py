@@ -76,7 +76,7 @@ def raised(statements: Sequence[Statement], results: Sequence[Sequence[Row]]) ->
     """Return the revision or epoch that these statements have taken; None if they took none."""
     for statement, rows in zip(statements, results, strict=True):
         if statement.block == RAISE:
-            revision, epoch, at, minimum, newest = rows[0]
+            revision, epoch, at, minimum, newest = rows[0][:5]
             return Raised(Mark(epoch, revision, at), minimum, newest)
         if statement.block == EPOCH_RAISE:
             return Raised(Mark(*rows[0]))

@@ -334,6 +334,15 @@ class AgentValue:
     reported_at: datetime | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportValue:
+    """The import of another ledger that is under way; nothing else changes the ledger."""
+
+    source: str
+    since: datetime
+    by: str
+
+
 VALUES: dict[str, type[Any]] = {
     "renamed_class": str,
     "resource_class": NameValue,
@@ -351,8 +360,11 @@ VALUES: dict[str, type[Any]] = {
     "reporter_group": ReporterGroupValue,
     "reporter": ReporterValue,
     "pin": str,
+    "import": ImportValue,
 }
 """The kinds of changes in their order within a revision, and the types of their values.
+
+The value of `import` is the import that is under way; its key is `ledger`.
 
 The value of `pin` is the member that owns the node, also if it is not live; its key is GROUP/NODE.
 The value of `renamed_class` is the new name: every inventory and allocation of the class named by

@@ -116,6 +116,12 @@ CELLS: dict[str, set[str]] = {
     "GET /v1/reporter-groups/{name}/ghosts": UNBOUND | REPORTER,
     "POST /v1/reports": SERVICES | REPORTER,
     "GET /v1/watch": UNBOUND,
+    "PUT /v1/import": ADMINS,
+    "GET /v1/import": UNBOUND,
+    "POST /v1/import/rows": ADMINS,
+    "POST /v1/import:finish": ADMINS,
+    "DELETE /v1/import": ADMINS,
+    "GET /v1/ledger-rows": ADMINS,
 }
 """Which callers each route permits: repeated here, so that an error in the table is found."""
 

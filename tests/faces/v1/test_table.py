@@ -176,6 +176,7 @@ def test_optional_bodies() -> None:
         "POST /v1/agents/{id}/resume",
         "POST /v1/agents/{id}/expunge",
         "POST /v1/agents/{id}/decommission",
+        "POST /v1/import/rows",
     }
 
 

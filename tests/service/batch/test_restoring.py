@@ -27,7 +27,7 @@ DO $$ DECLARE name text; BEGIN
     END LOOP;
 END $$;
 CREATE VIEW clock_now AS
-SELECT epoch, revision, compacted, lineage, minimum_version, newest_version
+SELECT epoch, revision, compacted, lineage, minimum_version, newest_version, importing
 FROM clock ORDER BY id DESC LIMIT 1
 """
 """The state before it copies the rows: tables without rows and keys."""

@@ -86,7 +86,7 @@ class Database:
         """Run a look: its statement and its answer each wait for a step of the test."""
         ((_, (after, n, _, rows_max)),) = next(plan)
         await self.step()
-        clock = (*self.now, self.compacted, FORMAT, self.at(after))
+        clock = (*self.now, self.compacted, FORMAT, None, self.at(after))
         rows = [
             (*clock, revision, number, at, "trait", key, encode(value))
             for revision, (at, values) in enumerate(self.history, 1)

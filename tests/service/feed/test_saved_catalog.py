@@ -23,7 +23,23 @@ from moorage.service.feed.saved_catalog import SavedCatalog
 from moorage.service.ledger import provider_cases
 from moorage.store import catalog_file
 from moorage.store.open import open_engine
-from tests.service.running import CLASSES, TRAITS, ManualClock, claim, fatal, provider_id
+from tests.service.ledger.imports.ledgers import (
+    Ledger,
+    differences,
+    drawn,
+    listed,
+    rows_of,
+    sent_in_any_order,
+)
+from tests.service.running import (
+    CLASSES,
+    TESTER,
+    TRAITS,
+    ManualClock,
+    claim,
+    fatal,
+    provider_id,
+)
 
 KEPT = Retention(changes_min=0, changes_max=1)
 """Deletes change rows as soon as it can."""
@@ -408,3 +424,26 @@ async def test_parts_that_cannot_be_read_are_ignored(
         assert not world.began_with_file()
         assert len(service.index.catalog) == 10
     assert "ZeroDivisionError" in caplog.text
+
+
+@played
+async def test_a_restart_after_an_import_begins_with_the_file(world: World) -> None:
+    """A file from before an import is brought up to date with the rows that it has written."""
+    async with world.serving() as service:
+        await grow(service, 0, 3)
+        await service.operations.wipe()
+        await service.imports.begin("a source", TESTER)
+        first = drawn(Random(7))
+        await service.imports.write(rows_of(differences(Ledger(), first)))
+    shutil.copy(world.file, f"{world.file}.old")
+    async with world.serving() as service:
+        assert world.began_with_file()
+        assert service.imports.shown is not None
+        second = first.drifted(Random(8))
+        await sent_in_any_order(service, differences(first, second), Random(9))
+        await service.imports.finish(TESTER)
+    shutil.move(f"{world.file}.old", world.file)
+    async with world.serving() as service:
+        assert world.began_with_file()
+        assert service.imports.shown is None
+        assert await listed(service) == second

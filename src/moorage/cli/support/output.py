@@ -45,6 +45,7 @@ __all__ = [
     "say",
     "show_json",
     "show_line",
+    "show_over",
     "show_table",
 ]
 
@@ -90,6 +91,12 @@ def forget_unwritten(stream: IO[str]) -> None:
 def show_line(line: str) -> None:
     """Print one line of a terminal, with its colours; its texts are printable."""
     click.echo(line, color=True)
+
+
+def show_over(text: str, before: int) -> None:
+    """Print a text over the present line of standard error, which has `before` characters."""
+    rest = " " * (before - len(text))
+    click.echo(f"\r{text}{rest}" if text else f"\r{rest}\r", nl=False, err=True)
 
 
 def show_json(value: Any) -> None:

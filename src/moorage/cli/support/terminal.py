@@ -5,6 +5,7 @@ import re
 import sys
 from collections.abc import Mapping
 from textwrap import wrap
+from typing import IO
 
 BETWEEN = "  "
 """Separator between the columns of a table."""
@@ -17,9 +18,12 @@ _INSIDE, _KEPT = re.compile(r"(?<![;,]) "), "\xa0"
 """Spaces where a line should not be broken, and what stands for them."""
 
 
-def size_of_terminal() -> os.terminal_size:
-    """Return the size of the terminal of standard output; COLUMNS and LINES replace it."""
-    size = os.get_terminal_size(sys.stdout.fileno())
+def size_of_terminal(stream: IO[str] | None = None) -> os.terminal_size:
+    """Return the size of the terminal of a stream; COLUMNS and LINES replace it.
+
+    By default it is that of standard output.
+    """
+    size = os.get_terminal_size((stream or sys.stdout).fileno())
     columns, lines = size.columns or UNKNOWN[0], size.lines or UNKNOWN[1]
     return os.terminal_size((_set("COLUMNS") or columns, _set("LINES") or lines))
 

@@ -4,6 +4,7 @@
 capacity rule, `withholding.py` what is closed below a provider, `draining.py` what operators close,
 `managed.py` which inventories follow an agent. `providers.py`, `inventory.py`,
 `traits_aggregates.py`, `vocabulary.py`, `allocations.py`, `claims.py`, `reshape.py`, `bulk.py` and
-`reported.py` decide. `compact_inventories.py` stores inventories compactly. `requests.py` defines
+`reported.py` decide. `importing.py` decides whether another ledger may be imported, `imports.py`
+takes its rows over. `compact_inventories.py` stores inventories compactly. `requests.py` defines
 queries; `search/` answers them. May import: the rest of `core` outside its rooms.
 """

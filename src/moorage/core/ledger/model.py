@@ -131,6 +131,17 @@ class Consumer(Struct, frozen=True):
     updated_at: Instant
 
 
+class Import(Struct, frozen=True, gc=False):
+    """The import of another ledger that is under way: from where, since when, by whom.
+
+    While it stands, nothing else changes the ledger.
+    """
+
+    source: str
+    since: Instant
+    by: str
+
+
 class ProviderRecord(Struct, frozen=True, gc=False):
     """One provider with all its data. `version` rises whenever any of it changes."""
 

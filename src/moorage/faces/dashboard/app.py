@@ -55,6 +55,9 @@ from moorage.faces.web import (
 )
 from moorage.service.app import Service
 
+PASSING = frozenset({Code.UNAVAILABLE, Code.OVERLOADED, Code.IMPORTING})
+"""The refusals that end by themselves."""
+
 log = logging.getLogger("moorage.ui")
 
 
@@ -151,7 +154,7 @@ class DashboardFace:
     def _failed(self, scope: Scope, error: Exception, request_id: str) -> Reply:
         if isinstance(error, RefusalError | RefusedError):
             status, message = error.status, error.message
-        elif isinstance(error, Error) and error.code in (Code.UNAVAILABLE, Code.OVERLOADED):
+        elif isinstance(error, Error) and error.code in PASSING:
             status, message = int(HTTPStatus.SERVICE_UNAVAILABLE), error.message
         else:
             log.error("%s %s %s failed", request_id, scope["method"], scope["path"], exc_info=error)

@@ -11,6 +11,7 @@ from functools import lru_cache, partial
 from http import HTTPStatus
 
 from moorage.core.errors import Error
+from moorage.core.ledger.importing import refusal
 from moorage.faces.addresses import client_of
 from moorage.faces.auth.headers import token_of
 from moorage.faces.long_answers import Body, long_send
@@ -195,6 +196,9 @@ class PlacementFace:
                     HTTPStatus.FORBIDDEN,
                     f"Policy does not allow placement:{route.rule} to be performed.",
                 )
+        importing = self._service.imports.shown
+        if importing is not None and path not in OPEN_PATHS:
+            raise refusal(importing)
         return route, version
 
     def _project(self, scope: Scope) -> str | None:

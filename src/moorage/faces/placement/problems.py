@@ -57,6 +57,7 @@ OUTCOMES: dict[Code, WireProblem] = {
     Code.AGENT_NOT_FOUND: WireProblem(404),
     Code.GROUP_NOT_FOUND: WireProblem(404),
     Code.PLACE_NOT_FOUND: WireProblem(404),
+    Code.IMPORT_NOT_FOUND: WireProblem(404),
     Code.PROVIDER_UNKNOWN: WireProblem(400),
     Code.PARENT_UNKNOWN: WireProblem(400),
     Code.CLASS_UNKNOWN: WireProblem(400),
@@ -86,6 +87,7 @@ OUTCOMES: dict[Code, WireProblem] = {
     Code.POLICY_FINAL: WireProblem(409),
     Code.NOT_EXPUNGED: WireProblem(409),
     Code.FENCED: WireProblem(409),
+    Code.IMPORT_EXISTS: WireProblem(409),
     Code.HOLDER_MISMATCH: WireProblem(403),
     Code.CLASS_MANAGED: WireProblem(409),
     Code.ROOT_TAKEN: WireProblem(409),
@@ -101,6 +103,7 @@ OUTCOMES: dict[Code, WireProblem] = {
     Code.HAS_ALLOCATIONS: WireProblem(409),
     Code.GROUP_IN_USE: WireProblem(409),
     Code.GROUP_BEING_DELETED: WireProblem(409),
+    Code.LEDGER_IN_USE: WireProblem(409),
     Code.INVENTORY_MISSING: WireProblem(409, prefix=NO_ROOM),
     Code.CAPACITY_EXCEEDED: WireProblem(409, prefix=NO_ROOM),
     Code.UNITS_VIOLATED: WireProblem(409, prefix=NO_ROOM),
@@ -124,6 +127,7 @@ OUTCOMES: dict[Code, WireProblem] = {
     Code.SEARCH_INCOMPLETE: WireProblem(503),
     Code.OVERLOADED: WireProblem(503),
     Code.UNAVAILABLE: WireProblem(503),
+    Code.IMPORTING: WireProblem(503),
 }
 """The wire form of each error code of the core."""
 

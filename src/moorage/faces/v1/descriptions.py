@@ -46,7 +46,8 @@ VARIABLES = {
 """Variables in paths."""
 
 PARAMETERS = {
-    "after": "A cursor, EPOCH.REVISION or EPOCH.REVISION.N; without it only changes from now on.",
+    "after": "A cursor, EPOCH.REVISION or EPOCH.REVISION.N; without it only changes from now on."
+    " Of rows: the name or UUID after which they begin.",
     "boot_id": "The boot of the machine; required.",
     "by": "What each line sums up; class: all providers with a resource class.",
     "candidates": "The question as the query string of Placement's `GET /allocation_candidates`.",
@@ -56,6 +57,7 @@ PARAMETERS = {
     "id_prefix": "Only entries whose id begins with this; at least 8 characters.",
     "instance": "Leave only if the member still has this instance.",
     "key_prefix": "Only leases whose key begins with this; needs `owner`.",
+    "kind": "The kind of rows.",
     "kinds": "Kinds of changes, separated by commas; null: all.",
     "label": "Only entries with this label, NAME=VALUE; for agents also NAME.",
     "points": "The number of equal parts of the time, at most 1000.",
@@ -141,11 +143,21 @@ BODIES: dict[str, dict[str, Any]] = {
     "PolicyRequest": {"reason": "broken disk"},
     "PoolWanted": {"limit": 10, "hold": 3600.0},
     "RehearsalWanted": {"scenes": [{"limit": 30}, {"limit": 50, "pacing": None}]},
+    "ImportWanted": {"source": "postgresql://placement.example.org/placement"},
     "ProvidersWanted": {
         "providers": [{"uuid": _NODE, "name": "node-1", "inventories": _GOLD}],
         "create_vocabulary": True,
     },
     "Question": _QUESTION,
+    "RowsWanted": {
+        "traits": [
+            {
+                "name": "CUSTOM_GOLD",
+                "created_at": "2026-01-31T12:00:00Z",
+                "updated_at": "2026-01-31T12:00:00Z",
+            }
+        ]
+    },
     "RecordWanted": {"version": 0, "record": {"step": "started"}},
     "RegisterRequest": {
         "boot_id": _AGENT_BOOT,

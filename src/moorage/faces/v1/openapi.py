@@ -51,6 +51,8 @@ _TAGS = {
     "audit": "The audit log.",
     "providers": "Resource providers.",
     "consumers": "Consumers and their allocations.",
+    "import": "Moving the ledger in from another one.",
+    "ledger-rows": "The rows of the ledger as they are kept.",
     "claims": "Allocations from providers that the server chooses.",
     "capacity": "How much of each resource class there is, is used, and is free.",
     "explain": "Why a query finds nothing.",

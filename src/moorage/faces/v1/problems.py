@@ -25,6 +25,7 @@ STATUSES: dict[Code, int] = {
     Code.AGENT_NOT_FOUND: 404,
     Code.GROUP_NOT_FOUND: 404,
     Code.PLACE_NOT_FOUND: 404,
+    Code.IMPORT_NOT_FOUND: 404,
     Code.PROVIDER_UNKNOWN: 422,
     Code.PARENT_UNKNOWN: 422,
     Code.CLASS_UNKNOWN: 422,
@@ -54,6 +55,7 @@ STATUSES: dict[Code, int] = {
     Code.POLICY_FINAL: 409,
     Code.NOT_EXPUNGED: 409,
     Code.FENCED: 409,
+    Code.IMPORT_EXISTS: 409,
     Code.HOLDER_MISMATCH: 403,
     Code.CLASS_MANAGED: 409,
     Code.ROOT_TAKEN: 409,
@@ -69,6 +71,7 @@ STATUSES: dict[Code, int] = {
     Code.HAS_ALLOCATIONS: 409,
     Code.GROUP_IN_USE: 409,
     Code.GROUP_BEING_DELETED: 409,
+    Code.LEDGER_IN_USE: 409,
     Code.INVENTORY_MISSING: 409,
     Code.CAPACITY_EXCEEDED: 409,
     Code.UNITS_VIOLATED: 409,
@@ -92,6 +95,7 @@ STATUSES: dict[Code, int] = {
     Code.SEARCH_INCOMPLETE: 503,
     Code.OVERLOADED: 503,
     Code.UNAVAILABLE: 503,
+    Code.IMPORTING: 503,
 }
 """HTTP status of each error code of the core."""
 

@@ -6,7 +6,7 @@ Those of operators leave an audit row.
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, overload
+from typing import Any, ClassVar, overload
 
 from msgspec import json, structs, to_builtins
 
@@ -24,6 +24,7 @@ from moorage.core.service_time import When
 from moorage.service.access.audit import Actor, audit_entry
 from moorage.service.access.roles import standing
 from moorage.service.admission.views import LeaseView
+from moorage.service.batch.import_room import check_imported
 from moorage.service.batch.ledger_share import holding_of, request_from
 from moorage.service.batch.use_case import AuditedUseCase, UseCase
 from moorage.service.batch.world import Changes, Keys, World
@@ -92,6 +93,7 @@ class LeaseCase(AuditedUseCase[LeaseView]):
 class LeaseAcquire(LeaseCase):
     """Request units; with `wait` the ticket counts as polled for that long (microseconds)."""
 
+    is_followed: ClassVar[bool] = True
     request: LeaseRequest
     wait: int = 0
     forced_by: Actor | None = None
@@ -121,6 +123,8 @@ class LeaseAcquire(LeaseCase):
         )
         request = request.heard(self.until)
         changes, self.lease = leases.acquire(facts, when.moment, request, when.wall)
+        if changes.leases and request.allocations is not None:
+            check_imported(world)  # a ticket that waits already may be asked for again
         if not changes.leases:  # a repeated request
             self.kept = self.elsewhere(facts.leases[self.lease], when)
             until = _latest(self.until, _latest(self.kept, self.others(self.lease)))

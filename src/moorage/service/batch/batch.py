@@ -12,6 +12,7 @@ from moorage.core.clock import Clock, Instant
 from moorage.core.errors import Code, Error
 from moorage.core.ledger.claims import CandidatesNeeded
 from moorage.core.ledger.facts import Facts
+from moorage.core.ledger.importing import ImportChange
 from moorage.core.restart import Restart
 from moorage.core.service_time import When
 from moorage.service.batch.extra_loads import ExtraLoads
@@ -20,10 +21,12 @@ from moorage.service.batch.rooms import Rooms
 from moorage.service.batch.service_clock import ServiceClock
 from moorage.service.batch.use_case import UseCase
 from moorage.service.batch.world import Changes, Keys
+from moorage.service.feed.import_mark import ImportMark
 from moorage.service.ids import audit_id_new
 from moorage.store import batch as batch_store
 from moorage.store.access.audit import AuditRow
 from moorage.store.api import Transaction
+from moorage.store.import_mark import MarkChanged
 
 BATCH_MAX = 64
 """Requests in one batch."""
@@ -90,7 +93,9 @@ class Batches:
         service_clock: ServiceClock,
         standard_classes: frozenset[str],
         standard_traits: frozenset[str],
+        mark: ImportMark | None = None,
     ) -> None:
+        self._mark = ImportMark() if mark is None else mark
         self._clock = clock
         self._classes = standard_classes
         self._traits = standard_traits
@@ -105,7 +110,7 @@ class Batches:
         Raises StoreError; Restart: run the batch again with its needs added to `extra`.
         """
         empty = Facts(self._classes, self._traits)
-        rooms = Rooms(empty, _union(items), extra, self.misfits)
+        rooms = Rooms(empty, _union(items), extra, self.misfits, importing=self._mark.may_stand)
         asked = self._service_clock.monotonic()
         await transaction.run(rooms.load(), aside=rooms.ledger.large)
         when, late = self._times(rooms, asked, transaction.now)
@@ -146,19 +151,33 @@ class Batches:
         ledger = rooms.ledger.changes
         admission = None if rooms.admission is None else rooms.admission.changes
         fleet = None if rooms.fleet is None else rooms.fleet.changes
+        imports = None if rooms.imports is None else rooms.imports.part()
         made = Made(Changes(ledger, admission, fleet), when)
+        if imports is not None and imports.is_published:
+            made.changes.imports = ImportChange(imports.after)
         now = when.stamp
         for item in items:
             if item.refusal is None:
                 for row in item.work.audit(now):
                     made.rows.append(row._replace(id=audit_id_new()))
-        if not (ledger or admission or fleet or made.rows or late):
+        if not (ledger or admission or fleet or made.changes.imports or made.rows or late):
             return made
         parts = [room.part() for room in rooms.all]
-        raised = await transaction.run(
-            batch_store.batch_save(parts, made.rows, now, rooms.world.timeline),
-            aside=rooms.ledger.large,
-        )
+        marked = imports is not None and imports.after is not None
+        try:
+            raised = await transaction.run(
+                batch_store.batch_save(
+                    parts,
+                    made.rows,
+                    now,
+                    rooms.world.timeline,
+                    importing=marked if ledger else None,
+                ),
+                aside=rooms.ledger.large,
+            )
+        except MarkChanged:
+            self._mark.doubt()
+            raise
         made.written = True
         if raised is not None:
             made.epoch, made.revision = raised
@@ -196,8 +215,16 @@ def _decide_all(items: list[Item], rooms: Rooms, when: When) -> None:
 def _decided(item: Item, rooms: Rooms, when: When) -> Changes | None:
     """Decide one request; return its changes, None if it is refused or must be decided again."""
     item.refusal, item.again = None, False
+    imports = rooms.imports
+    if imports is not None:
+        item.refusal = imports.refusal(item.work, item.keys)
+        if item.refusal is not None:
+            return None
     try:
-        return item.work.decide(rooms.world, when)
+        made = item.work.decide(rooms.world, when)
+        if imports is not None:
+            imports.check(item.work, made)
+        return made
     except Error as refusal:
         item.refusal = refusal.with_traceback(None)  # it would refer to the item
     except Restart as restart:

@@ -2,6 +2,7 @@
 
 from moorage.core.clock import Instant
 from moorage.core.ledger.facts import Changes, Facts, Keys
+from moorage.core.ledger.model import Import
 from moorage.core.service_time import When
 from moorage.service.batch.world import World
 from moorage.store.api import Plan
@@ -30,6 +31,11 @@ class LedgerRoom:
     def facts(self) -> Facts:
         """The loaded rows, as changed so far."""
         return self._world.ledger
+
+    @property
+    def importing(self) -> Import | None:
+        """The import that is under way, if the batch has read the mark."""
+        return None if self._world.imports is None else self._world.imports.mark
 
     def load(self) -> Plan[None]:
         """Lock and load what the keys name."""

@@ -9,7 +9,7 @@ from moorage.core.admission.model import Lease
 from moorage.core.clock import Instant
 from moorage.core.errors import Error
 from moorage.core.ids import ConsumerId
-from moorage.core.ledger import allocations
+from moorage.core.ledger import allocations, importing
 from moorage.core.ledger.allocations import ConsumerRequest, MisfitError, keys_for
 from moorage.core.ledger.facts import Changes as LedgerChanges
 from moorage.core.ledger.facts import Keys as LedgerKeys
@@ -38,6 +38,8 @@ class LedgerShare:
         """Everything of admission that the batch has loaded so far."""
         self._now = now
         self._misfits = misfits
+        self._importing = room.importing
+        """The import that is under way: then nothing is taken."""
         self._claims: list[tuple[LedgerChanges, LedgerChanges]] = []
         """(made, before) of each claim that may still be undone."""
 
@@ -49,6 +51,8 @@ class LedgerShare:
         request = request_of(lease)
         if request is None:
             return None
+        if self._importing is not None:
+            return importing.refusal(self._importing).message
         keys = keys_for([request])
         if not self._is_loaded(keys):
             if self._extra.is_enough:

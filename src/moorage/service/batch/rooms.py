@@ -8,10 +8,12 @@ from typing import Protocol
 
 from moorage.core.fleet.facts import Keys as FleetKeys
 from moorage.core.ledger.facts import Facts
+from moorage.core.ledger.importing import ImportKeys
 from moorage.core.service_time import When
 from moorage.service.batch.admission_room import AdmissionRoom
 from moorage.service.batch.extra_loads import ExtraLoads
 from moorage.service.batch.fleet_room import FleetRoom, check_unmanaged
+from moorage.service.batch.import_room import ImportRoom
 from moorage.service.batch.ledger_room import LedgerRoom
 from moorage.service.batch.misfits import Misfits
 from moorage.service.batch.world import NO_ADMISSION, NO_FLEET, Changes, Keys, World
@@ -45,7 +47,10 @@ class Rooms:
     revision.
     """
 
-    def __init__(self, empty: Facts, keys: Keys, extra: ExtraLoads, misfits: Misfits) -> None:
+    def __init__(
+        self, empty: Facts, keys: Keys, extra: ExtraLoads, misfits: Misfits, *, importing: bool
+    ) -> None:
+        """Create them; `importing`: an import may be under way, so the mark must be read."""
         self.world = World(empty, NO_ADMISSION, NO_FLEET)
         keys.ledger.update(extra.keys)
         self.ledger = LedgerRoom(self.world, keys.ledger)
@@ -61,6 +66,10 @@ class Rooms:
         if keys.fleet is not None:
             self.fleet = FleetRoom(self.world, keys.fleet, self.ledger)
             self.all.append(self.fleet)
+        self.imports: ImportRoom | None = None
+        if importing or keys.imports is not None:
+            self.imports = ImportRoom(self.world, keys.imports or ImportKeys())
+            self.all.append(self.imports)
 
     def load(self) -> Plan[None]:
         """Lock and load what the requests of the batch name."""
@@ -74,6 +83,8 @@ class Rooms:
 
     def decided(self, changes: Changes) -> None:
         """Apply a decision, so that later ones see it. Raises Restart."""
+        if self.imports is not None:
+            self.imports.decided(changes)
         if changes.ledger is not None:
             self.ledger.apply(changes.ledger)
         if self.admission is not None:

@@ -274,7 +274,13 @@ class Transactor:
 
     async def _publish(self, made: Made) -> None:
         """Update the index and notify all followers, after the commit."""
-        ledger, admission = made.changes.ledger, made.changes.admission
+        ledger, admission, imports = (
+            made.changes.ledger,
+            made.changes.admission,
+            made.changes.imports,
+        )
+        if imports is not None and made.revision is not None:
+            self._feed.mark.note(made.epoch, made.revision, imports.after)
         if admission is not None and not (made.written or admission.unfinished):
             admission = None
         batch = None

@@ -31,6 +31,13 @@ class UseCase(Generic[A]):
     patient: ClassVar[bool] = False
     """Whether it gives way to other requests: thousands of agents may ask at once."""
 
+    imports: ClassVar[bool] = False
+    """Whether it is a request of an import, which alone may change the ledger meanwhile."""
+
+    is_followed: ClassVar[bool] = False
+    """Whether the ledger only follows what it decides: during an import it is refused if the ledger
+    would change, not for reading it."""
+
     @property
     def large(self) -> bool:
         """Whether computing its keys is work for a thread."""

@@ -15,6 +15,7 @@ from moorage.core.fleet.facts import Keys as FleetKeys
 from moorage.core.ledger.facts import Changes as LedgerChanges
 from moorage.core.ledger.facts import Facts as LedgerFacts
 from moorage.core.ledger.facts import Keys as LedgerKeys
+from moorage.core.ledger.importing import ImportChange, ImportFacts, ImportKeys
 from moorage.core.service_time import Timeline
 
 
@@ -27,6 +28,8 @@ class Keys:
     """None: nothing, and admission is not locked."""
     fleet: FleetKeys | None = None
     """None: nothing, and no agent is locked."""
+    imports: ImportKeys | None = None
+    """None: it is not part of an import."""
 
     def update(self, other: "Keys") -> None:
         """Add the keys of another request of the same batch."""
@@ -39,6 +42,8 @@ class Keys:
             if self.fleet is None:
                 self.fleet = FleetKeys()
             self.fleet.update(other.fleet)
+        if other.imports is not None:
+            self.imports = other.imports
 
 
 NO_ADMISSION = AdmissionFacts()
@@ -54,6 +59,8 @@ class World:
     ledger: LedgerFacts
     admission: AdmissionFacts = field(default_factory=AdmissionFacts)
     fleet: FleetFacts = field(default_factory=FleetFacts)
+    imports: ImportFacts | None = None
+    """None: whether the ledger is imported was not read."""
     timeline: Timeline | None = None
     """Of service time. None: no room of the batch decides by it, so it is not locked."""
 
@@ -65,3 +72,4 @@ class Changes:
     ledger: LedgerChanges | None = None
     admission: AdmissionChanges | None = None
     fleet: FleetChanges | None = None
+    imports: ImportChange | None = None

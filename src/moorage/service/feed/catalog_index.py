@@ -22,6 +22,7 @@ from moorage.service.feed.catalog_copies import Copy
 from moorage.service.feed.change_rows import ChangesGone
 from moorage.service.feed.peer_changes import PeerChanges, Position
 from moorage.service.feed.saved_catalog import SavedCatalog
+from moorage.store import import_mark
 from moorage.store.api import Engine
 from moorage.store.ledger import reads as ledger_reads
 
@@ -91,6 +92,9 @@ class CatalogIndex:
                 self._feed.restart(Position(copy.epoch, copy.revision, copy.at))
                 self._whole.set()
             break
+        if not self.loaded:
+            mark = await self._engine.read(import_mark.mark_load())
+            self._feed.mark.note(self.epoch, self.revision, mark)
         self.loaded = True
 
     async def _restored(self) -> Copy | None:

@@ -20,6 +20,7 @@ from moorage.service.background import Loop
 from moorage.service.feed.bell import Bell
 from moorage.service.feed.change_rows import ChangesGone, tails
 from moorage.service.feed.followers import RoomFollowers
+from moorage.service.feed.import_mark import ImportMark
 from moorage.service.feed.single_flight import SingleFlight
 from moorage.store.api import Engine, StoreError
 from moorage.store.changelog import FOLLOWED_KINDS, Batch, Tail
@@ -65,6 +66,7 @@ class PeerChanges:
         self._followers = followers
         self._when = when
         self._room: Room
+        self.mark = ImportMark()
         self.position = Position(0, 0, None)
         self.bell = Bell()
         """Rings when the revision or epoch has risen."""
@@ -179,6 +181,7 @@ class PeerChanges:
                 async for tail in found:
                     if newest is None and not await self._continues(tail, known):
                         break
+                    self.mark.note(tail.epoch, tail.revision, tail.importing)
                     async with self.handing_over:
                         if self._restarts == restarts:
                             await self._hand_over(tail.batches)

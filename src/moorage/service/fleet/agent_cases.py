@@ -39,6 +39,7 @@ class AgentCase(AuditedUseCase[Agent]):
     known: Agent | None = field(default=None, kw_only=True)
     """The agent as the caller knows it: saves a second load."""
 
+    is_followed: ClassVar[bool] = True
     creates: ClassVar[bool] = False
     """Whether providers are created that are missing; only machines declare them."""
 

@@ -26,6 +26,7 @@ SERVER = Actor("moorage", None, "")
 class LivenessSweep(AuditedUseCase[None]):
     """Apply what silence makes of some agents; the ledger follows."""
 
+    is_followed: ClassVar[bool] = True
     silent: Sequence[tuple[Agent, Liveness]]
     """The agents as the caller knows them, with the liveness that follows from their silence."""
     counts: Mapping[str, GroupCount]

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from moorage.core.clock import Instant
 from moorage.core.fleet import desired, groups, policy
@@ -133,6 +134,7 @@ class GroupPut(AuditedUseCase[Group]):
 class GroupFollow(AuditedUseCase[None]):
     """Make some members follow the defaults of their group."""
 
+    is_followed: ClassVar[bool] = True
     members: Sequence[Agent]
     """The members as the caller knows them."""
 

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from msgspec import Struct
 
@@ -274,6 +275,7 @@ class ClearUnit(UseCase[None]):
     It does nothing if another process has cleared the group since, or it was deleted again.
     """
 
+    is_followed: ClassVar[bool] = True
     deleted: DeletedGroup
     marked: Sequence[ProviderId] = ()
     pinned: Sequence[ProviderId] = ()

@@ -5,10 +5,20 @@ from typing import NamedTuple
 
 from moorage.core.clock import Instant
 from moorage.core.ids import ConsumerId, ProviderId
-from moorage.core.ledger.model import Consumer
-from moorage.store.api import Plan, Query
+from moorage.core.ledger.model import (
+    NO_TAGS,
+    Consumer,
+    CustomName,
+    Described,
+)
+from moorage.store.api import Plan, Query, Row
 from moorage.store.encoding import key_set
-from moorage.store.ledger.rows import allocations_from_text, consumer_from_row
+from moorage.store.ledger.rows import (
+    allocations_from_text,
+    consumer_from_row,
+    provider_from_row,
+    tags_of_texts,
+)
 
 
 @dataclass(slots=True)
@@ -65,6 +75,46 @@ def usages_load(project_id: str, user_id: str | None) -> Plan[Usages]:
 def providers_window(after: ProviderId, rows_max: int) -> Plan[list[ProviderId]]:
     """Load the providers whose UUID comes after `after`, in order, at most `rows_max` of them."""
     (rows,) = yield [Query("providers_window", (after, rows_max))]
+    return [row[0] for row in rows]
+
+
+def classes_window(after: str, rows_max: int) -> Plan[tuple[str, list[CustomName]]]:
+    """Load custom classes after a name, in order; also the revision, as do those that follow."""
+    clock, rows = yield [Query("clock_load"), Query("resource_classes_window", (after, rows_max))]
+    return _revision(clock), [CustomName(*row) for row in rows]
+
+
+def traits_window(after: str, rows_max: int) -> Plan[tuple[str, list[CustomName]]]:
+    """Load custom traits after a name, in order."""
+    clock, rows = yield [Query("clock_load"), Query("traits_window", (after, rows_max))]
+    return _revision(clock), [CustomName(*row) for row in rows]
+
+
+def provider_rows_window(after: str, rows_max: int) -> Plan[tuple[str, list[Described]]]:
+    """Load providers with all their data after a UUID, in order, at most `rows_max` of them."""
+    clock, rows = yield [Query("clock_load"), Query("provider_rows_window", (after, rows_max))]
+    found: list[Described] = []
+    for *columns, traits, aggregates in rows:
+        provider, inventories = provider_from_row(tuple(columns))
+        tags = tags_of_texts(traits, aggregates) if traits is not None else NO_TAGS
+        found.append((provider, inventories, tags))
+    return _revision(clock), found
+
+
+def consumer_rows_window(after: str, rows_max: int) -> Plan[tuple[str, list[Consumer]]]:
+    """Load consumers after a UUID, in order, at most `rows_max` of them."""
+    clock, rows = yield [Query("clock_load"), Query("consumers_window", (after, rows_max))]
+    return _revision(clock), [consumer_from_row(row) for row in rows]
+
+
+def _revision(clock: list[Row]) -> str:
+    ((epoch, revision, _),) = clock
+    return f"{epoch}.{revision}"
+
+
+def provider_leaves_window(rows_max: int) -> Plan[list[ProviderId]]:
+    """Load providers without children, at most `rows_max` of them."""
+    (rows,) = yield [Query("provider_leaves_window", (rows_max,))]
     return [row[0] for row in rows]
 
 

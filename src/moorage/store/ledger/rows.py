@@ -51,6 +51,11 @@ def tags_from_row(row: Row) -> Tags:
     return _tags(*row[1:])
 
 
+def tags_of_texts(traits: str, aggregates: str) -> Tags:
+    """Read traits and aggregates alone."""
+    return Tags(_traits(traits), _aggregates(aggregates))
+
+
 def tags_row(provider: ProviderId, tags: Tags) -> Row:
     """Write tags; `tags_from_row` reads them."""
     reported = encode(tags.reported)

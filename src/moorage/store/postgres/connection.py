@@ -87,7 +87,7 @@ ALWAYS_THERE = frozenset(
         *("service_clock_load", "service_clock_lock"),
         *("clock_load", "clock_raise", "epoch_raise", "changes_load", "changes_window"),
         *("beginning_load", "admission_lock", "arrivals_load", "token_ends_load"),
-        "token_ends_raise",
+        *("token_ends_raise", "import_load", "import_lock", "ledger_rows_count"),
     }
 )
 """Statements that return at least one row on every ledger."""

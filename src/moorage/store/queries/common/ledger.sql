@@ -88,7 +88,7 @@ ORDER BY consumer, provider, resource_class;
 SELECT uuid FROM consumer WHERE allocations = '{}' ORDER BY uuid;
 
 -- name: consumer_generations_wrong --
-SELECT uuid, generation FROM consumer WHERE generation < 1 ORDER BY uuid;
+SELECT uuid, generation FROM consumer WHERE generation < 0 ORDER BY uuid;
 
 -- name: inventory_classes_load --
 SELECT DISTINCT resource_class FROM inventory ORDER BY 1;
@@ -110,6 +110,28 @@ DELETE FROM resource_class;
 
 -- name: traits_wipe --
 DELETE FROM trait;
+
+-- name: ledger_rows_count --
+SELECT (SELECT COUNT(*) FROM resource_class), (SELECT COUNT(*) FROM trait),
+    (SELECT COUNT(*) FROM provider), (SELECT COUNT(*) FROM consumer);
+
+-- name: resource_classes_window --
+SELECT name, created_at, updated_at FROM resource_class WHERE name > $1 ORDER BY name LIMIT $2;
+
+-- name: traits_window --
+SELECT name, created_at, updated_at FROM trait WHERE name > $1 ORDER BY name LIMIT $2;
+
+-- name: provider_rows_window --
+SELECT uuid, name, generation, parent, root, created_at, provider.updated_at, agent, withheld,
+    inventories, traits, aggregates
+FROM provider LEFT JOIN provider_tags ON provider_tags.provider = provider.uuid
+WHERE uuid > $1 ORDER BY uuid LIMIT $2;
+
+-- Those that have no child.
+-- name: provider_leaves_window --
+SELECT uuid FROM provider
+WHERE NOT EXISTS (SELECT 1 FROM provider AS child WHERE child.parent = provider.uuid)
+ORDER BY uuid LIMIT $1;
 
 -- name: providers_window --
 SELECT uuid FROM provider WHERE uuid > $1 ORDER BY uuid LIMIT $2;

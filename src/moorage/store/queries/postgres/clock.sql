@@ -5,11 +5,24 @@
 -- name: clock_load --
 SELECT epoch, revision, compacted FROM clock_now;
 
--- Also returns, for the high-water mark, the time of the batch (the parameter), and the formats.
+-- Also returns, for the high-water mark, the time of the batch (the parameter), and the formats; and
+-- the import that is under way.
 -- name: clock_raise --
 UPDATE clock SET id = id + 1, revision = revision + 1
 WHERE id >= (SELECT MAX(id) FROM clock)
-RETURNING revision, epoch, $1::bigint, minimum_version, newest_version;
+RETURNING revision, epoch, $1::bigint, minimum_version, newest_version, importing;
+
+-- name: import_load --
+SELECT importing FROM clock_now;
+
+-- Whatever is committed afterwards has seen the mark, or has raised the clock before.
+-- name: import_lock --
+SELECT importing FROM clock ORDER BY id DESC LIMIT 1 FOR UPDATE;
+
+-- name: import_write --
+UPDATE clock SET id = id + 1, importing = r.after
+FROM (SELECT unnest($1::text[]), unnest($2::text[])) AS r(after, before)
+WHERE id >= (SELECT MAX(id) FROM clock) AND importing IS NOT DISTINCT FROM r.before;
 
 -- At least the Unix time, so that no epoch is used twice, whichever state was restored.
 -- name: epoch_raise --
@@ -34,7 +47,7 @@ FROM clock_now;
 -- each batch, which then comes without its body.
 -- name: changes_load --
 SELECT clock.epoch, clock.revision, clock.compacted, clock.minimum_version,
-    (SELECT at FROM change WHERE revision = $1 AND n = 0),
+    clock.importing, (SELECT at FROM change WHERE revision = $1 AND n = 0),
     c.revision, c.n, c.at, c.kind, c.key, c.body
 FROM clock_now AS clock LEFT JOIN (
     SELECT revision, n, at, kind, key,

@@ -3,10 +3,20 @@
 -- name: clock_load --
 SELECT epoch, revision, compacted FROM clock;
 
--- Also returns, for the high-water mark, the time of the batch (the parameter), and the formats.
+-- Also returns, for the high-water mark, the time of the batch (the parameter), and the formats; and
+-- the import that is under way.
 -- name: clock_raise --
 UPDATE clock SET revision = revision + 1
-RETURNING revision, epoch, ?1, minimum_version, newest_version;
+RETURNING revision, epoch, ?1, minimum_version, newest_version, importing;
+
+-- name: import_load --
+SELECT importing FROM clock;
+
+-- name: import_lock --
+SELECT importing FROM clock;
+
+-- name: import_write --
+UPDATE clock SET importing = ?1 WHERE importing IS ?2;
 
 -- At least the Unix time, so that no epoch is used twice, whichever state was restored.
 -- name: epoch_raise --
@@ -26,7 +36,7 @@ VALUES ((SELECT revision FROM clock), ?, ?, ?, ?, ?);
 -- each batch, which then comes without its body.
 -- name: changes_load --
 SELECT clock.epoch, clock.revision, clock.compacted, clock.minimum_version,
-    (SELECT at FROM change WHERE revision = ?1 AND n = 0),
+    clock.importing, (SELECT at FROM change WHERE revision = ?1 AND n = 0),
     c.revision, c.n, c.at, c.kind, c.key, c.body
 FROM clock LEFT JOIN (
     SELECT revision, n, at, kind, key,

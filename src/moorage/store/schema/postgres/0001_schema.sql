@@ -9,7 +9,7 @@ CREATE TABLE migration (
 -- change rows up to revision `compacted` were deleted. `lineage` identifies the history of the
 -- server that wrote last: if another one continues, the epoch rises. A process that knows only
 -- older formats of rows than `minimum_version` may not write; `newest_version` is the newest format
--- of any process that has written. `id` rises with each update of the row, so that the newest
+-- of any process that has written. `importing` is the import that is under way, as JSON. `id` rises with each update of the row, so that the newest
 -- version is the last one in its index, even if an open snapshot keeps older versions.
 CREATE TABLE clock (
     id BIGINT PRIMARY KEY,
@@ -18,12 +18,13 @@ CREATE TABLE clock (
     compacted BIGINT NOT NULL,
     lineage TEXT,
     minimum_version BIGINT NOT NULL DEFAULT 1,
-    newest_version BIGINT NOT NULL DEFAULT 1
+    newest_version BIGINT NOT NULL DEFAULT 1,
+    importing TEXT
 ) WITH (fillfactor = 10, vacuum_truncate = off);
 INSERT INTO clock (id, epoch, revision, compacted) VALUES (1, 1, 0, 0);
 
 CREATE VIEW clock_now AS
-SELECT epoch, revision, compacted, lineage, minimum_version, newest_version
+SELECT epoch, revision, compacted, lineage, minimum_version, newest_version, importing
 FROM clock ORDER BY id DESC LIMIT 1;
 
 -- The changes of each batch: after-images; the body is NULL if the object was deleted.

@@ -8,14 +8,15 @@ CREATE TABLE migration (
 -- The single logical clock: `revision` counts batches, `epoch` counts restores from a backup;
 -- change rows up to revision `compacted` were deleted. A process that knows only older formats of
 -- rows than `minimum_version` may not write; `newest_version` is the newest format of any process
--- that has written.
+-- that has written. `importing` is the import that is under way, as JSON; NULL: none.
 CREATE TABLE clock (
     id INTEGER PRIMARY KEY CHECK (id = 1),
     epoch INTEGER NOT NULL,
     revision INTEGER NOT NULL,
     compacted INTEGER NOT NULL,
     minimum_version INTEGER NOT NULL DEFAULT 1,
-    newest_version INTEGER NOT NULL DEFAULT 1
+    newest_version INTEGER NOT NULL DEFAULT 1,
+    importing TEXT
 ) STRICT;
 INSERT INTO clock (id, epoch, revision, compacted) VALUES (1, 1, 0, 0);
 

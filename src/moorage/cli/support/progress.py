@@ -1,0 +1,59 @@
+"""How far a long command is: a bar on a terminal, elsewhere a line every ten seconds."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from moorage.cli.support.output import say, show_over
+from moorage.cli.support.terminal import size_of_terminal
+from moorage.client.run.clock import elapsed
+
+LINE_SECONDS = 10.0
+FRAME_SECONDS = 0.1
+BAR_MAX = 40
+
+
+class Progress:
+    """Shows what is done on standard error; called with what, how much is done, and how much of."""
+
+    def __init__(self, *, live: bool) -> None:
+        self._live = live
+        self._shown = elapsed()
+        self._drawn = 0
+
+    def __call__(self, what: str, done: int, total: int) -> None:
+        """Show it, if it is time."""
+        now = elapsed()
+        if now - self._shown < (FRAME_SECONDS if self._live else LINE_SECONDS):
+            return
+        self._shown = now
+        share = min(1.0, done / total) if total else 1.0
+        text = f"{what} {done:,} of {total:,} ({share:.0%})"
+        if self._live:
+            self._draw(text, share)
+        else:
+            say(f"moorage: {text}", err=True)
+
+    def _draw(self, text: str, share: float) -> None:
+        room = size_of_terminal(sys.stderr).columns - len(text) - 4
+        width = max(0, min(BAR_MAX, room))
+        filled = round(width * share)
+        line = f"{text} [{'#' * filled}{'.' * (width - filled)}]" if width > 4 else text
+        show_over(line, self._drawn)
+        self._drawn = len(line)
+
+    def clear(self) -> None:
+        """Take the bar away, before something else is printed."""
+        if self._drawn:
+            show_over("", self._drawn)
+            self._drawn = 0
+
+
+@contextmanager
+def progress() -> Iterator[Progress]:
+    """Yield what shows the progress of a command; afterwards the bar is gone."""
+    shown = Progress(live=sys.stderr.isatty())
+    try:
+        yield shown
+    finally:
+        shown.clear()

@@ -1,0 +1,95 @@
+"""The mark of an import: who may change the ledger while another one is imported, and since when.
+
+`imports.py` says what rows change; this is about the import as a whole.
+"""
+
+from msgspec import Struct
+
+from moorage.core.clock import Instant
+from moorage.core.errors import Code, Error
+from moorage.core.ledger.model import Import
+from moorage.core.limits import IMPORT_SOURCE_LENGTH_MAX
+from moorage.core.texts import check_plain
+
+
+class RowCounts(Struct, frozen=True):
+    """How many rows the ledger has."""
+
+    classes: int = 0
+    traits: int = 0
+    providers: int = 0
+    consumers: int = 0
+
+    def __bool__(self) -> bool:
+        return bool(self.classes or self.traits or self.providers or self.consumers)
+
+
+class ImportKeys(Struct, frozen=True):
+    """What an import's request must know. `alone`: the number of rows, while nothing changes."""
+
+    alone: bool = False
+
+
+class ImportFacts(Struct, frozen=True):
+    """The mark, and how many rows there are if a request must know; None: nothing is imported."""
+
+    mark: Import | None
+    counts: RowCounts | None = None
+
+
+class ImportChange(Struct, frozen=True):
+    """The new mark; None: the import has ended."""
+
+    after: Import | None
+
+
+def begin(
+    facts: ImportFacts, now: Instant, source: str, by: str
+) -> tuple[ImportChange | None, Import]:
+    """Begin to import into an empty ledger; with the same source an import is resumed.
+
+    Returns the change, None if it is resumed, and the import. Raises IMPORT_EXISTS, LEDGER_IN_USE,
+    INVALID.
+    """
+    if not 1 <= len(source) <= IMPORT_SOURCE_LENGTH_MAX:
+        raise Error(Code.INVALID, f"source must have 1 to {IMPORT_SOURCE_LENGTH_MAX} characters.")
+    check_plain("source", source)
+    mark = facts.mark
+    if mark is not None:
+        if mark.source != source:
+            raise Error(
+                Code.IMPORT_EXISTS,
+                f"'{mark.source}' is being imported: finish or abort that import first.",
+            )
+        return None, mark
+    counts = facts.counts
+    assert counts is not None, "the number of rows is loaded"
+    if counts:
+        raise Error(
+            Code.LEDGER_IN_USE,
+            f"An import needs an empty ledger; this one has {counts.providers} providers,"
+            f" {counts.consumers} consumers, {counts.classes} custom resource classes and"
+            f" {counts.traits} custom traits.",
+        )
+    mark = Import(source, now, by)
+    return ImportChange(mark), mark
+
+
+def under_way(facts: ImportFacts) -> Import:
+    """Return the import that is under way. Raises IMPORT_NOT_FOUND."""
+    if facts.mark is None:
+        raise not_found()
+    return facts.mark
+
+
+def not_found() -> Error:
+    """Return the error for a request that needs an import."""
+    return Error(Code.IMPORT_NOT_FOUND, "No ledger is being imported.")
+
+
+def refusal(mark: Import) -> Error:
+    """Return the error for everything else that needs the ledger during an import."""
+    return Error(
+        Code.IMPORTING,
+        f"The ledger is being imported from '{mark.source}': try again when that is finished.",
+    )
