@@ -125,6 +125,14 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     access_log: Annotated[
         bool, _about("Log one line for every answered request, except agents' signs of life.")
     ] = True
+    openstack_metrics_max: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=100_000,
+            description="Most inventories in metrics named as openstack-exporter's; 0: none.",
+        ),
+    ] = 0
 
     boskos_listen: Annotated[
         str | None,

@@ -7,6 +7,7 @@ of systemd, and tells it how the server is. `compose.py` connects the service an
 at `/` to the dashboard; `boskos.py` serves the second address, for clients of Boskos. `http/`
 accepts and guards connections. `files.py` writes the files by which the command line finds the
 server, `admin_token.py` creates the first token. `garbage.py` schedules garbage collection.
-`logs.py` formats the log and `log_writer.py` writes it; `metrics.py` reports what happens.
+`logs.py` formats the log and `log_writer.py` writes it; `metrics.py` reports what happens, and
+`openstack_metrics.py` inventories, for boards that know OpenStack's names.
 May import: `faces`, `config`, `service` and below.
 """
