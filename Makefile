@@ -32,6 +32,7 @@ KUBECTL := .kubectl/kubectl
 KUBERNETES_TOOLS := .kubernetes-tools
 NGINX := .nginx/nginx
 SYSTEMD := .systemd
+HAPROXY := .haproxy
 OLDEST_PYTHON := .oldest-python/python3.9
 DEBIAN_ROOT := .debian-root/root.tar
 SOURCES := src tests bench demo contrib docs/site
@@ -133,8 +134,8 @@ generators: $(VENV)/dev.stamp $(GENERATORS_VENV)/stamp $(GENERATORS_NODE)/stamp
 alerts: $(VENV)/dev.stamp $(PROMTOOL) ## Test the alert rules with Prometheus' promtool
 	@$(BIN)/python -m tests.alerts --promtool $(PROMTOOL)
 
-proxies: $(VENV)/dev.stamp $(CLIENT_VENV)/stamp $(NGINX) ## Serve below a path behind a real nginx, with the stock client
-	NGINX_PROGRAM=$(abspath $(NGINX)) $(PYTEST) -q -n $(BUSY_WORKERS) tests/proxies $(ARGS)
+proxies: $(VENV)/dev.stamp $(CLIENT_VENV)/stamp $(NGINX) $(HAPROXY)/stamp ## Serve behind a real nginx and a real HAProxy, with the stock client
+	NGINX_PROGRAM=$(abspath $(NGINX)) HAPROXY_PROGRAM=$(abspath $(HAPROXY))/haproxy $(PYTEST) -q -n $(BUSY_WORKERS) tests/proxies $(ARGS)
 
 units: $(VENV)/dev.stamp $(SYSTEMD)/stamp ## Install the units of systemd into a folder, check them, and start a server again and again
 	PATH=$(abspath $(SYSTEMD)):$$PATH $(PYTEST) -q -n $(BUSY_WORKERS) tests/units $(ARGS)
@@ -222,7 +223,7 @@ conformance-postgresql: $(VENV)/dev.stamp $(CONFORMANCE_VENV)/stamp
 environments: ## Build all virtual environments of the tests, several at once
 	@$(MAKE) --no-print-directory -j 3 $(VENV)/dev.stamp $(CONFORMANCE_VENV)/stamp $(CLIENT_VENV)/stamp \
 		$(OSC_PLACEMENT_VENV)/stamp $(NOVA_VENV)/stamp $(GENERATORS_VENV)/stamp $(GENERATORS_NODE)/stamp $(IRONIC_VENV)/stamp $(METAL3_VENV)/stamp $(PREFECT_VENV)/stamp $(DAGSTER_VENV)/stamp $(AIRFLOW_VENV)/stamp \
-		$(BROWSER_VENV)/stamp $(BROWSER_NODE)/stamp $(CHROMIUM) $(PROMTOOL) $(KUBECTL) $(NGINX) $(SYSTEMD)/stamp $(OLDEST_PYTHON) $(INSTALLERS_VENV)/stamp $(SITE_VENV)/stamp
+		$(BROWSER_VENV)/stamp $(BROWSER_NODE)/stamp $(CHROMIUM) $(PROMTOOL) $(KUBECTL) $(NGINX) $(HAPROXY)/stamp $(SYSTEMD)/stamp $(OLDEST_PYTHON) $(INSTALLERS_VENV)/stamp $(SITE_VENV)/stamp
 
 compare: $(VENV)/dev.stamp $(CONFORMANCE_VENV)/stamp ## Send the same random requests to OpenStack Placement and to Moorage (ARGS="--help")
 	$(BIN)/python -m tests.compare --engines sqlite,postgresql --seed 1 --requests 5000 --workers $(BUSY_WORKERS) $(ARGS)
@@ -296,7 +297,7 @@ openapi: $(VENV)/run.stamp ## Update docs/reference/openapi.json, the OpenAPI de
 	mv docs/reference/openapi.json.new docs/reference/openapi.json
 
 clean: ## Remove virtual environments and caches, but no database
-	rm -rf .venv .venv-* .node-generators .node-browser .promtool .kubectl .nginx .systemd .chromium .kubernetes-tools .oldest-python .debian-root .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-* .node-generators .node-browser .promtool .kubectl .nginx .haproxy .systemd .chromium .kubernetes-tools .oldest-python .debian-root .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	rm -rf build dist src/*.egg-info bench/results .baselines
 	find src tests bench demo -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -386,8 +387,12 @@ $(PROMTOOL): scripts/promtool
 $(NGINX): scripts/nginx
 	scripts/nginx $@
 
-$(SYSTEMD)/stamp: scripts/systemd
-	scripts/systemd $(SYSTEMD)
+$(SYSTEMD)/stamp: scripts/debian-programs
+	scripts/debian-programs $(SYSTEMD) systemd systemctl systemd-analyze systemd-socket-activate
+
+$(HAPROXY)/stamp: scripts/debian-programs
+	scripts/debian-programs $(HAPROXY) haproxy haproxy
+
 $(DEBIAN_ROOT): scripts/debian-root
 	scripts/debian-root $@
 
