@@ -218,6 +218,8 @@ def _authenticator(settings: Settings, service: Service) -> Authenticator:
         ca_file=settings.keystone_ca_file,
         seconds_max=settings.keystone_seconds_max,
         cache_seconds_max=settings.keystone_cache_seconds_max,
+        domain_id=settings.keystone_domain_id,
+        insecure=settings.keystone_insecure,
     )
     return LocalFirst(tokens, KeystoneAuthenticator(access, service.clock))
 

@@ -22,6 +22,8 @@ class Keystone(ThreadingHTTPServer):
         self.tokens: dict[str, dict[str, Any]] = {}
         self.services: set[str] = set()
         self.logins = 0
+        self.domains: set[tuple[str, str]] = set()
+        """The domains of users and projects that logged in: `id` or `name`, and which."""
         self.asked = 0
         self.away = False
         self.slow = ""
@@ -53,7 +55,10 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         """Log a service in."""
         raw = self.rfile.read(int(self.headers["content-length"]))
-        user = json.loads(raw)["auth"]["identity"]["password"]["user"]
+        auth = json.loads(raw)["auth"]
+        user = auth["identity"]["password"]["user"]
+        for domain in (user["domain"], auth["scope"]["project"]["domain"]):
+            self.server.domains |= {*domain.items()}
         if self.server.away or (user["name"], user["password"]) != (USER, PASSWORD):
             self._answer(503 if self.server.away else 401, {"error": {}})
             return

@@ -53,6 +53,7 @@ class KeystoneAccess(Struct, frozen=True):
     password: str
     project: str
     domain: str
+    """Name of the domain of `username` and `project`."""
     admin_project: str
     """Name or id; `*`: every project."""
     admin_domain: str
@@ -60,6 +61,10 @@ class KeystoneAccess(Struct, frozen=True):
     ca_file: str | None
     seconds_max: float
     cache_seconds_max: float
+    domain_id: str | None = None
+    """Id of the domain; counts instead of the name."""
+    insecure: bool = False
+    """Whether not to verify Keystone's certificate."""
 
 
 class _Named(Struct, frozen=True):
@@ -119,10 +124,9 @@ class KeystoneAuthenticator:
                 username=access.username,
                 password=access.password,
                 project_name=access.project,
-                user_domain_name=access.domain,
-                project_domain_name=access.domain,
+                **_domains(access),
             ),
-            verify=access.ca_file or True,
+            verify=not access.insecure and (access.ca_file or True),
             timeout=access.seconds_max,
         )
 
@@ -189,7 +193,7 @@ class KeystoneAuthenticator:
             return frozenset()
         if project.is_called(access.admin_project, access.admin_domain):
             return frozenset()
-        if project.is_called(access.project, access.domain):
+        if project.is_called(access.project, access.domain_id or access.domain):
             return frozenset({"admin"})
         return frozenset({"admin", "service"})
 
@@ -211,6 +215,12 @@ class KeystoneAuthenticator:
             foreign=self._foreign(found.project),
         )
         return _Verdict(caller, min(until, expires))
+
+
+def _domains(access: KeystoneAccess) -> dict[str, str]:
+    if access.domain_id is None:
+        return {"user_domain_name": access.domain, "project_domain_name": access.domain}
+    return {"user_domain_id": access.domain_id, "project_domain_id": access.domain_id}
 
 
 def _source(client: str) -> str:
