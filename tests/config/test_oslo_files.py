@@ -8,6 +8,7 @@ from moorage.config.errors import ConfigError
 from moorage.config.oslo_files import OsloFiles
 
 TEXT = """
+[DEFAULT]
 outside = 1
 [a]
 plain=x
@@ -68,6 +69,7 @@ def test_later_files_count_more(tmp_path: Path) -> None:
     [
         ("[a\n", "line 1"),
         ("[]\n", "line 1"),
+        ("x = hunter2\n", "line 1"),
         ("\n  continued\n", "line 2"),
         ("[a]\nhunter2\n", "line 2"),
         ("[a]\n= hunter2\n", "line 2"),

@@ -134,7 +134,7 @@ def _assignments(path: str) -> Iterator[tuple[str, str, str]]:
 
     An error names the line, but not its text, which may have a password.
     """
-    group, key = DEFAULT_GROUP, ""
+    group, key = "", ""
     value: list[str] = []
     for number, whole in enumerate([*_lines(path), ""], 1):
         line = whole.rstrip()
@@ -153,6 +153,8 @@ def _assignments(path: str) -> Iterator[tuple[str, str, str]]:
                 raise ConfigError(f"{path}, line {number}: a section is [NAME]")
             group = line[1:-1] if line[1:-1].upper() == DEFAULT_GROUP else line[1:-1].lower()
             continue
+        if not group:
+            raise ConfigError(f"{path}, line {number}: is in no section")
         key, value = _split(line, f"{path}, line {number}")
 
 

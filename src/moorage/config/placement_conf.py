@@ -124,7 +124,7 @@ REASONS = {
 GROUP_REASONS = {
     "placement_database": "Moorage never opens it; its own database is the setting database",
     "cache": "Moorage caches in its own memory",
-    "cors": "the answers are those of the original's defaults",
+    "cors": "what a browser may send and read is fixed",
     "oslo_concurrency": "Moorage needs no lock files",
     "profiler": "there is no profiler",
     "osprofiler": "there is no profiler",
@@ -158,6 +158,15 @@ def placement_conf(paths: Sequence[str], settings: Mapping[str, str]) -> Placeme
         ConfigError: a file cannot be read, a value is not valid, or a setting does not exist.
     """
     return _Reader(OsloFiles(paths), settings).read()
+
+
+def policy_path(files: OsloFiles) -> str:
+    """Return where the policy file is, if there is one."""
+    return os.path.join(_folder(files), files.text(POLICY, "policy_file") or "policy.yaml")
+
+
+def _folder(files: OsloFiles) -> str:
+    return os.path.dirname(os.path.abspath(files.paths[0])) if files.paths else "."
 
 
 class _Reader:
@@ -195,7 +204,7 @@ class _Reader:
 
     def _main(self) -> None:
         files, values = self._files, self._found.values
-        # As in the original, which asks Keystone unless it is told otherwise.
+        # As in the original, which asks Keystone unless its configuration says otherwise.
         values["auth"] = "keystone"
         self._found.origins["auth"] = "default of placement.conf"
         strategy, group, key = self._text("api", "auth_strategy")
@@ -274,10 +283,10 @@ class _Reader:
                 f"{files.path(POLICY, 'enforce_scope')} [{POLICY}] enforce_scope: tokens with"
                 " system scope are refused in any case"
             )
-        folder = os.path.dirname(os.path.abspath(files.paths[0])) if files.paths else "."
-        policy = os.path.join(folder, files.text(POLICY, "policy_file") or "policy.yaml")
+        policy = policy_path(files)
         folders = [
-            os.path.join(folder, each) for each in files.list(POLICY, "policy_dirs") or ["policy.d"]
+            os.path.join(_folder(files), each)
+            for each in files.list(POLICY, "policy_dirs") or ["policy.d"]
         ]
         changed = customised(policy_files(policy, folders), new is not False)
         if changed:

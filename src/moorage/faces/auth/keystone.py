@@ -118,13 +118,17 @@ class KeystoneAuthenticator:
         self._asking: dict[str, asyncio.Task[Caller | None]] = {}
         self._known = Lane("keystone-known", THREADS, ASKING_MAX)
         self._unknown = Lane("keystone-unknown", THREADS, ASKING_MAX)
+        name = access.domain if access.domain_id is None else None
         self._session = Session(
             auth=v3.Password(
                 auth_url=self._url,
                 username=access.username,
                 password=access.password,
                 project_name=access.project,
-                **_domains(access),
+                user_domain_id=access.domain_id,
+                user_domain_name=name,
+                project_domain_id=access.domain_id,
+                project_domain_name=name,
             ),
             verify=not access.insecure and (access.ca_file or True),
             timeout=access.seconds_max,
@@ -215,12 +219,6 @@ class KeystoneAuthenticator:
             foreign=self._foreign(found.project),
         )
         return _Verdict(caller, min(until, expires))
-
-
-def _domains(access: KeystoneAccess) -> dict[str, str]:
-    if access.domain_id is None:
-        return {"user_domain_name": access.domain, "project_domain_name": access.domain}
-    return {"user_domain_id": access.domain_id, "project_domain_id": access.domain_id}
 
 
 def _source(client: str) -> str:
