@@ -155,7 +155,7 @@ kubernetes-tools: ## Build Kubernetes' API server, etcd, kubectl and Helm for te
 metal3: $(VENV)/dev.stamp $(METAL3_VENV)/stamp $(KUBECTL) kubernetes-tools ## Govern hosts of a real Kubernetes API server; let kubectl and an operator work with its double
 	@failed=0; \
 	$(BIN)/python -m tests.metal3 --kubectl $(KUBECTL) --kopf $(METAL3_VENV)/bin/python || failed=1; \
-	$(PYTEST) -q -n $(BUSY_WORKERS) --dist loadfile tests/kubernetes/test_cluster.py tests/kubernetes/conversation tests/kubernetes/metal3 $(ARGS) || failed=1; \
+	$(PYTEST) -q -n $(BUSY_WORKERS) --dist loadfile tests/kubernetes/test_cluster.py tests/kubernetes/test_boskos.py tests/kubernetes/conversation tests/kubernetes/metal3 $(ARGS) || failed=1; \
 	exit $$failed
 
 chart: $(VENV)/dev.stamp kubernetes-tools ## Install the Helm chart on a real Kubernetes API server, and start what its pods would

@@ -14,6 +14,8 @@ def slots(asked: Callable[..., P]) -> Iterator[P]:
     yield asked("pool", "PUT", pool, own, {"native_slots": True, "pacing": None})
     yield asked("slots", "POST", f"{pool}:slots", f"{own}:slots", {"names": names})
     yield asked("slots", "GET", f"{pool}:slots", f"{own}:slots?limit=1000")
+    boskos = "pool", "GET", f"{pool}:boskos", f"{own}:boskos?limit=1000"
+    yield asked(*boskos)
     yield asked("slot", "PUT", f"{slot}/labels", f"{one}/labels", {"labels": {"region": "eu"}})
     yield asked("slot", "POST", f"{slot}/drain", f"{one}/drain", {"reason": "held", "keep": True})
     yield asked("slot", "POST", f"{slot}/resume", f"{one}/resume")

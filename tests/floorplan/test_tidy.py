@@ -19,8 +19,8 @@ OVERSIZE_ALLOWED: dict[str, int] = {}
 ASYNC_ALLOWED = (
     f"{PACKAGE}/cli/commands/ironic/",  # integrations hold many requests at once
     f"{PACKAGE}/cli/commands/metal3/",
+    f"{PACKAGE}/cli/commands/moving/",
     f"{PACKAGE}/cli/support/database.py",
-    f"{PACKAGE}/cli/commands/metal3/",
     f"{PACKAGE}/cli/support/ironic.py",
     f"{PACKAGE}/cli/support/provisioning.py",
     f"{PACKAGE}/client/leasing/asynchronous.py",  # for programs that use asyncio

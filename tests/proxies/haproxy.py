@@ -33,8 +33,8 @@ class HaProxy:
         """
         folder.mkdir()
         self.certificate, key = folder / "certificate.pem", folder / "key.pem"
-        made = ["openssl", "req", *OF_LOCALHOST.split(), "-keyout", key, "-out", self.certificate]
-        subprocess.run(made, check=True, capture_output=True)
+        made = f"openssl req {OF_LOCALHOST} -keyout {key} -out {self.certificate}"
+        subprocess.run(made.split(), check=True, capture_output=True)
         both = folder / "both.pem"
         both.write_text(self.certificate.read_text() + key.read_text())
         # It inherits the socket, so that nobody else can take the port.

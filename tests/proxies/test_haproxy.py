@@ -66,7 +66,7 @@ def test_the_stock_client_creates_a_provider(site: Site) -> None:
         "OS_CACERT": str(site.certificate),
         "OS_PLACEMENT_API_VERSION": "1.0",
     }
-    command = [CLIENT, "resource", "provider", "create", "host", "-f", "value"]
+    command = [str(CLIENT), "resource", "provider", "create", "host", "-f", "value"]
     made = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert made.returncode == 0, made.stderr
     assert "host" in made.stdout

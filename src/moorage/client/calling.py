@@ -54,13 +54,18 @@ class Room:
 
 
 def body_of(body: Any) -> Any:
-    """Return a body for JSON; it may be a dataclass of `wire`."""
+    """Return a body for JSON; it may be a dataclass of `wire`, with times at any depth."""
     if not is_dataclass(body) or isinstance(body, type):
         return body
-    return {
-        name: value.isoformat() if isinstance(value, datetime) else value
-        for name, value in asdict(body).items()
-    }
+    return _plain(asdict(body))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, dict):
+        return {name: _plain(one) for name, one in value.items()}
+    return [_plain(one) for one in value] if isinstance(value, list) else value
 
 
 def answer_of(operation: Operation[A], answer: Any) -> A:

@@ -2,8 +2,9 @@
 
 `ledger.py` is about claims and bulk changes, `providers.py` about providers, `capacity.py` about
 what all of them have, `admission.py` about pools and leases, `slots.py` about named slots,
-`pool_reports.py` about what is in pools, `past.py` about their past, `fleet.py` about agents,
-`reporting.py` about reporters, `rendezvous.py` says which of them owns a node, `changes.py` and
+`boskos.py` about resources of Boskos, `pool_reports.py` about what is in pools, `past.py` about
+their past, `fleet.py` about agents, `reporting.py` about reporters, `rendezvous.py` says which of
+them owns a node, `changes.py` and
 `reporter_values.py` are about the change stream, `admin.py` about tokens and the database,
 `audit.py` about audit entries.
 `operations/` has the operations of the API, whose bodies, parameters and answers these are.

@@ -19,6 +19,7 @@ WITHOUT = {
     "agent wait": "prints nothing: it waits",
     "client.sh": "prints code for a shell",
     "completion": "prints code for a shell",
+    "export boskos": "prints objects for kubectl",
     "ironic govern": "runs until it is stopped",
     "lease cat": "prints names of slots for scripts, in formats of its own",
     "metal3 govern": "runs until it is stopped",

@@ -61,6 +61,8 @@ CELLS: dict[str, set[str]] = {
     "POST /v1/pools/{name+}:slots/{slot}/resume": OPERATORS,
     "PUT /v1/pools/{name+}:slots/{slot}/labels": OPERATORS,
     "DELETE /v1/pools/{name+}:slots/{slot}": OPERATORS,
+    "GET /v1/pools/{name+}:boskos": UNBOUND,
+    "PUT /v1/pools/{name+}:boskos": ADMINS,
     "GET /v1/pools/{name+}:contents": ALL | GOVERNOR,
     "GET /v1/pools/{name+}:history": ALL,
     "POST /v1/pools/{name+}:rehearse": ALL,

@@ -46,6 +46,7 @@ NAMES: dict[str, dict[str, set[str]]] = {
     "POST /v1/pools/{name+}:slots/{slot}/resume": NOTHING,
     "PUT /v1/pools/{name+}:slots/{slot}/labels": NOTHING,
     "DELETE /v1/pools/{name+}:slots/{slot}": NOTHING,
+    "PUT /v1/pools/{name+}:boskos": NOTHING,
     "POST /v1/leases": {"pool": set(), "slot": set(), "key of others": set()},
     "DELETE /v1/leases/{id}": NOTHING,
     "PATCH /v1/leases/{id}": NOTHING,

@@ -4,6 +4,6 @@
 `apply.py`, `simulate.py`, `lease.py`, `fleet.py`, `provider.py` and `consumer.py` about the ledger,
 `top/`, which draws on the whole screen, `agent.py` with `agent_group.py`, `group.py` about groups
 of reporters and their reports, `ironic/`, which has `moorage gate` and `moorage ironic report`,
-too, and `metal3/`; `run.py` has the commands of the single file, see `client/main.py`. May import:
-`support`, `integrations`, `client`, `core`, `wire`.
+too, `metal3/`, and `moving/`, from other services and back; `run.py` has the commands of the single
+file, see `client/main.py`. May import: `support`, `integrations`, `client`, `core`, `wire`.
 """

@@ -120,6 +120,16 @@ BODIES: dict[str, dict[str, Any]] = {
         "hold": 1200.0,
         "labels": {"job": "4711"},
     },
+    "BoskosResourcesWanted": {
+        "resources": [
+            {
+                "name": "project-1",
+                "state": "busy",
+                "owner": "job-4711",
+                "updated_at": "2026-11-21T01:45:30Z",
+            }
+        ]
+    },
     "MemberWanted": {"instance": _INSTANCE, "ttl": 30.0},
     "MoveWanted": {"first": True},
     "ObservedWanted": {"members": ["compute-1"], "seen_at": "2026-11-21T01:45:30Z"},

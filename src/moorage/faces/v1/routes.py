@@ -1,7 +1,7 @@
 """The routes of all operations, with the handlers of the modules that hold them."""
 
 from moorage.faces.v1 import admin, openapi, watch
-from moorage.faces.v1.admission import leases, past, pools, slots
+from moorage.faces.v1.admission import boskos, leases, past, pools, slots
 from moorage.faces.v1.fleet import agents, groups, reporters
 from moorage.faces.v1.ledger import capacity, claims, consumers, explain, providers
 from moorage.faces.v1.routing import Handlers, route_of
@@ -12,7 +12,7 @@ HANDLERS: Handlers = {
     for module in (
         admin,
         *(capacity, claims, consumers, explain, providers),
-        *(leases, past, pools, slots),
+        *(boskos, leases, past, pools, slots),
         *(agents, groups, reporters),
         *(openapi, watch),
     )

@@ -1,5 +1,6 @@
 """The cases of Boskos: the keys that each needs, and the rule that decides it."""
 
+from collections import Counter
 from dataclasses import dataclass, field
 from itertools import count
 from uuid import NAMESPACE_OID, uuid5
@@ -7,6 +8,7 @@ from uuid import NAMESPACE_OID, uuid5
 from moorage.core.admission import slot_config
 from moorage.core.admission.compat import boskos, slots_by_name
 from moorage.core.admission.compat.boskos import Acquired, AcquireRequest
+from moorage.core.admission.compat.boskos_import import Outcomes, Resource, take_over
 from moorage.core.admission.facts import Changes as AdmissionChanges
 from moorage.core.admission.facts import Immediate
 from moorage.core.admission.facts import Keys as AdmissionKeys
@@ -219,6 +221,34 @@ class Sync(UseCase[tuple[str, ...]]):
 
     def conclude(self, world: World, when: When) -> tuple[str, ...]:
         return self._problems
+
+
+@dataclass(slots=True)
+class ImportResources(AuditedUseCase[Outcomes]):
+    """Give the slots of a pool what Boskos says of its resources."""
+
+    pool: str
+    resources: list[Resource]
+    fresh: list[LeaseId]
+    """The ids of leases, one for each resource."""
+    by: Actor
+    _outcomes: Outcomes = field(default_factory=lambda: Outcomes({}, {}))
+
+    def keys(self) -> Keys:
+        slots = {("", one.name) for one in self.resources}
+        return Keys(admission=AdmissionKeys(pools={self.pool}, slots=slots))
+
+    def decide(self, world: World, when: When) -> Changes:
+        changes, self._outcomes = take_over(
+            world.admission, when.moment, when.wall, self.pool, self.resources, self.fresh
+        )
+        after = dict(Counter(self._outcomes.found.values()))
+        row = audit_entry(when.wall, self.by, "boskos.import", self.pool, after=after)
+        self.rows = [row] if changes.slots else []
+        return Changes(admission=changes)
+
+    def conclude(self, world: World, when: When) -> Outcomes:
+        return self._outcomes
 
 
 def _row(when: When, by: Actor, action: str, slot: Slot, dest: str) -> AuditRow:

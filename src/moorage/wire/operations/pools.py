@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from moorage.wire.operations.operation import Access, Content, Operation, Types
 
 if TYPE_CHECKING:
-    from moorage.wire import admission, pages, past, pool_reports, slots
+    from moorage.wire import admission, boskos, pages, past, pool_reports, slots
 else:
-    admission, pages, past, pool_reports, slots = map(
-        Types, ("admission", "pages", "past", "pool_reports", "slots")
+    admission, boskos, pages, past, pool_reports, slots = map(
+        Types, ("admission", "boskos", "pages", "past", "pool_reports", "slots")
     )
 
 LIST_SLOTS = Operation(
@@ -42,6 +42,16 @@ REMOVE_SLOT: Operation[None] = Operation(
     Access("DELETE /v1/pools/{name+}:slots/{slot}", "operator"),
     Content(),
     "Remove a free slot of a pool with native slots.",
+)
+LIST_BOSKOS_RESOURCES = Operation(
+    Access("GET /v1/pools/{name+}:boskos", "reader"),
+    Content(parameters=pages.PageAsked, answer=boskos.BoskosResourcePage),
+    "List the slots of a pool as resources of Boskos.",
+)
+IMPORT_BOSKOS_RESOURCES = Operation(
+    Access("PUT /v1/pools/{name+}:boskos", "admin"),
+    Content(body=boskos.BoskosResourcesWanted, answer=boskos.BoskosOutcomes, bulk=True),
+    "Give the slots of a pool the states, owners and user data of Boskos' resources.",
 )
 GET_POOL_CONTENTS = Operation(
     Access("GET /v1/pools/{name+}:contents", "reader", "governor", projects=True),

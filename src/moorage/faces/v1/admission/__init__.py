@@ -1,6 +1,6 @@
 """Handlers of admission.
 
 `leases.py`, also for what operators do with tickets and for all that an owner has; `pools.py` and
-what is in them, `past.py` for what was, `slots.py`. May import: the root of `faces/v1`, `service`,
-`core`, `wire`.
+what is in them, `past.py` for what was, `slots.py`, `boskos.py` for slots as resources of Boskos.
+May import: the root of `faces/v1`, `service`, `core`, `wire`.
 """
