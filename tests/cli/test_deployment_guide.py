@@ -5,6 +5,7 @@ The files are those that the roles write: `tests/config/files.py`, and uWSGI's b
 
 import configparser
 import os
+import pwd
 import re
 import shutil
 import socket
@@ -47,7 +48,7 @@ plugins = python3
 processes = 5
 socket-timeout = 30
 thunder-lock = true
-uid = placement
+uid = {user}
 worker-reload-mercy = 80
 static-map = /static=/var/lib/kolla/venv/lib/python3/site-packages/static
 """
@@ -96,8 +97,9 @@ def test_a_container_of_kolla(tmp_path: Path, path: str) -> None:
     """It is bootstrapped, serves, is checked, is bootstrapped again while it runs, and upgraded."""
     (own,) = blocks("ini")
     own = own.replace("/var/lib/moorage", str(tmp_path))
+    user = pwd.getpwuid(os.geteuid()).pw_name
     log, address = tmp_path / "placement-api-uwsgi.log", free_address()
-    (tmp_path / "uwsgi.ini").write_text(UWSGI.format(address=address, log=log))
+    (tmp_path / "uwsgi.ini").write_text(UWSGI.format(address=address, log=log, user=user))
     with serve_keystone() as keystone:
         written(tmp_path, KOLLA, keystone.url.removesuffix("/v3"), PASSWORD, own)
         environment = {

@@ -1,13 +1,18 @@
 """The programs that stand in for OpenStack Placement's; `tests/openstack` compares with them."""
 
+import contextlib
+import json
+import os
+import pwd
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from moorage.cli.openstack.privileges import become, become_owner
 from moorage.cli.openstack.uwsgi import Asked, options_of
 from moorage.config.errors import ConfigError
 from moorage.config.oslo_files import OsloFiles
@@ -139,22 +144,31 @@ def test_uwsgi_starts_the_server(tmp_path: Path, started: Server) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "options", "log"),
+    ("text", "options", "log", "user"),
     [
-        ("http = [::1]:8780\n", ["--listen", "[::1]:8780"], None),
-        ("http-socket = :8780\nlogto = /a\nlogto2 = /b\n", ["--listen", "0.0.0.0:8780"], "/b"),
+        ("http = [::1]:8780\n", ["--listen", "[::1]:8780"], None, None),
+        (
+            "http-socket = :8780\nlogto = /a\nlogto2 = /b\n",
+            ["--listen", "0.0.0.0:8780"],
+            "/b",
+            None,
+        ),
         (
             "https = 192.0.2.1:8780,/c.pem,/k.pem\n",
             ["--listen", "192.0.2.1:8780", "--tls-cert", "/c.pem", "--tls-key", "/k.pem"],
             None,
+            None,
         ),
+        ("http = :1\nuid = placement\n", ["--listen", "0.0.0.0:1"], None, "placement"),
     ],
 )
-def test_files_of_uwsgi(tmp_path: Path, text: str, options: list[str], log: str | None) -> None:
-    """The address, the certificate and the log."""
+def test_files_of_uwsgi(
+    tmp_path: Path, text: str, options: list[str], log: str | None, user: str | None
+) -> None:
+    """The address, the certificate, the log and the user."""
     file = tmp_path / "uwsgi.ini"
     file.write_text(f"[uwsgi]\nmodule = placement.wsgi.api:application\n{text}")
-    assert options_of(OsloFiles([str(file)])) == Asked(options, log)
+    assert options_of(OsloFiles([str(file)])) == Asked(options, log, user)
 
 
 @pytest.mark.parametrize(
@@ -171,3 +185,41 @@ def test_wrong_files_of_uwsgi(tmp_path: Path, text: str) -> None:
     file.write_text(text)
     with pytest.raises(ConfigError, match=str(file)):
         options_of(OsloFiles([str(file)]))
+
+
+def in_a_child(work: Callable[[], None]) -> tuple[int, int, list[int], str]:
+    """Do something in a child process; return its user, group, groups and home."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        with contextlib.suppress(BaseException):
+            work()
+            found = os.geteuid(), os.getegid(), sorted(os.getgroups()), os.environ["HOME"]
+            os.write(writing, json.dumps(found).encode())
+        os._exit(0)
+    os.close(writing)
+    with open(reading) as stream:
+        found = json.loads(stream.read())
+    os.waitpid(child, 0)
+    return tuple(found)
+
+
+def test_root_gives_its_privileges_up(tmp_path: Path) -> None:
+    """To the user of uWSGI's file, or to the owner of the database's folder; others have none."""
+    nobody, owned = pwd.getpwnam("nobody"), tmp_path / "owned"
+    owned.mkdir()
+    address = f"sqlite:///{owned}/m.sqlite"
+    same = in_a_child(lambda: None)
+    assert in_a_child(lambda: become_owner(address)) == same
+    assert in_a_child(lambda: become_owner("postgresql://h/d")) == same
+    if os.geteuid() != 0:
+        assert in_a_child(lambda: become("nobody")) == same
+        return
+    for user in ("nobody", str(nobody.pw_uid)):
+        found = in_a_child(lambda user=user: become(user))  # type: ignore[misc] # its default
+        assert (found[:2], found[3]) == ((nobody.pw_uid, nobody.pw_gid), nobody.pw_dir)
+        assert 0 not in found[2]
+    os.chown(owned, 4711, 4712)
+    assert in_a_child(lambda: become_owner(address))[:3] == (4711, 4712, [4712])
+    with pytest.raises(KeyError):
+        become("no-such-user")

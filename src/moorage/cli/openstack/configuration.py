@@ -5,9 +5,11 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
+from moorage.cli.openstack.privileges import become_owner
 from moorage.cli.support.output import printable
 from moorage.config import Loaded, database_address, load
 from moorage.config.errors import ConfigError
+from moorage.store.api import StoreError
 
 PROJECT = "placement"
 FAILED = 1
@@ -52,7 +54,9 @@ def loaded(program: str, files: Sequence[str]) -> Loaded:
 
 
 def database_of(program: str, settings: Loaded) -> str:
-    """Return the address of our database; ends the program if nobody has chosen one.
+    """Return the address of our database, and become its owner if this process is root.
+
+    Ends the program if nobody has chosen one.
 
     By default it is in the working directory, which is nobody's choice here.
     """
@@ -63,6 +67,8 @@ def database_of(program: str, settings: Loaded) -> str:
             " sqlite:////var/lib/moorage/moorage.sqlite; [placement_database] is not Moorage's",
         )
     try:
-        return database_address(settings.settings)
-    except ConfigError as error:
+        database = database_address(settings.settings)
+        become_owner(database)
+    except (ConfigError, StoreError, OSError) as error:
         fail(program, error)
+    return database

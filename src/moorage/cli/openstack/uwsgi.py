@@ -1,7 +1,7 @@
 """`uwsgi FILE.ini`: starts the server where a tool would start uWSGI with Placement in it.
 
-Of the file only the address, the certificate and the log are read. Everything else is about
-processes and threads, of which Moorage needs no more than one.
+Of the file only the address, the certificate, the user and the log are read. Everything else is
+about processes and threads, of which Moorage needs no more than one.
 """
 
 import argparse
@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from moorage.cli.openstack.configuration import database_of, fail, files_by_default, loaded
+from moorage.cli.openstack.privileges import become
 from moorage.config.errors import ConfigError
 from moorage.config.oslo_files import OsloFiles
 
@@ -28,6 +29,8 @@ class Asked(NamedTuple):
     """Of `moorage serve`."""
     log: str | None
     """Where to write what the server prints; None: to standard error."""
+    user: str | None
+    """Who to become before anything is opened; None: nobody else."""
 
 
 def main() -> None:
@@ -43,6 +46,13 @@ def main() -> None:
         asked = options_of(OsloFiles([file]))
     except ConfigError as error:
         fail(PROGRAM, error)
+    if asked.user is not None:
+        try:
+            become(asked.user)
+        except KeyError:
+            fail(PROGRAM, f"{file} [uwsgi] uid: there is no user {asked.user}")
+        except OSError as error:
+            fail(PROGRAM, f"{file} [uwsgi] uid: {error.strerror}")
     files = configuration(os.environ)
     database_of(PROGRAM, loaded(PROGRAM, files))
     words = [word for each in files for word in ("--placement-conf", each)]
@@ -70,6 +80,7 @@ def options_of(ini: OsloFiles) -> Asked:
             f" {application or 'nothing'}"
         )
     log = ini.text(SECTION, "logto2") or ini.text(SECTION, "logto")
+    user = ini.text(SECTION, "uid")
     for key in ("https", "http", "http-socket"):
         address, *certificate = ini.list(SECTION, key) or [""]
         if address:
@@ -78,7 +89,7 @@ def options_of(ini: OsloFiles) -> Asked:
                 if len(certificate) < 2:
                     raise ConfigError(f"{ini.paths[0]} [uwsgi] https: must be ADDRESS,CERT,KEY")
                 options += ["--tls-cert", certificate[0], "--tls-key", certificate[1]]
-            return Asked(options, log)
+            return Asked(options, log, user)
     raise ConfigError(f"{ini.paths[0]}: [uwsgi] has no http or https with an address")
 
 
