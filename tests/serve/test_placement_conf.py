@@ -1,5 +1,8 @@
 """A server that starts from Placement's own configuration, with a Keystone."""
 
+import json
+import os
+import subprocess
 from pathlib import Path
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
@@ -10,6 +13,8 @@ from tests.config.files import KOLLA, OPENSTACK_ANSIBLE, SECRETS, written
 from tests.e2e.support.server import serve
 from tests.faces.auth.keystone_server import PASSWORD, serve_keystone
 
+CLIENT = Path(__file__).resolve().parents[2] / ".venv-client/bin/openstack"
+
 
 def status_of(url: str, token: str = "") -> int:
     """Return the status of the answer to a GET."""
@@ -18,6 +23,21 @@ def status_of(url: str, token: str = "") -> int:
             return int(answer.status)
     except HTTPError as error:
         return error.code
+
+
+def openstack(url: str, *words: str) -> str:
+    """Run the stock client as a service; return its output."""
+    given = {"OS_AUTH_TYPE": "admin_token", "OS_ENDPOINT": url, "OS_TOKEN": "nova"}
+    versions = {"OS_PLACEMENT_API_VERSION": "1.39", "PYTHONUTF8": "1"}
+    done = subprocess.run(
+        [str(CLIENT), *words],
+        env={"PATH": os.environ["PATH"], **given, **versions},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 @pytest.mark.parametrize("text", [KOLLA, OPENSTACK_ANSIBLE])
@@ -35,6 +55,9 @@ def test_of_a_deployment_project(tmp_path: Path, text: str) -> None:
             for token, status in (("nova", 200), ("reader", 403), ("nobody", 401)):
                 assert status_of(f"{server.url}/resource_providers", token) == status, token
             assert status_of(f"{server.url}/") == 200
+            name = "node-1 ⚓"
+            listed = openstack(server.url, "resource", "provider", "create", name, "-f", "json")
+            assert json.loads(listed)["name"] == name
             said = "\n".join(server.said)
         assert keystone.domains == {("id", "default")}
     assert "[placement_database] connection" in said

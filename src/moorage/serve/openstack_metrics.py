@@ -31,7 +31,7 @@ FAMILIES = (
 """The exporter's names without the prefix, and their meaning. All are gauges."""
 
 A_STEP = 32
-"""Inventories that are written in one piece: about a quarter of a millisecond."""
+"""Inventories that are written in one piece: a tenth of a millisecond, or less."""
 
 _UP = f"# HELP {PREFIX}up The ledger can be read.\n# TYPE {PREFIX}up gauge\n{PREFIX}up 1\n".encode()
 
