@@ -79,6 +79,14 @@ def free_address() -> str:
         return f"127.0.0.1:{one.getsockname()[1]}"
 
 
+def probed(address: str) -> bytes:
+    """Return the answer to the probe of HAProxy's `option httpchk GET /`, which names no host."""
+    host, _, port = address.partition(":")
+    with socket.create_connection((host, int(port))) as connection:
+        connection.sendall(b"GET / HTTP/1.0\r\n\r\n")
+        return connection.recv(1 << 16)
+
+
 @pytest.fixture
 def path(tmp_path: Path) -> str:
     """Return a PATH with the programs, as pip makes them."""
@@ -133,6 +141,7 @@ def test_a_container_of_kolla(tmp_path: Path, path: str) -> None:
             with Server(command, environment, ready=ready) as server:
                 with urlopen(f"http://{address}/") as answer:
                     assert answer.status == 200
+                assert probed(address).startswith(b"HTTP/1.1 200 ")
                 assert "[placement_database]" in log.read_text()
                 assert len(server.said) == 1
                 bootstrap()
