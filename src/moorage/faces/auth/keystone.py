@@ -10,6 +10,7 @@ Source: Identity API v3, "Validate and show information for token". Needs the ex
 import asyncio
 import hashlib
 import logging
+import warnings
 from collections.abc import Mapping
 from datetime import datetime
 from functools import partial
@@ -20,6 +21,7 @@ from keystoneauth1 import exceptions
 from keystoneauth1.identity import v3
 from keystoneauth1.session import Session
 from msgspec import Meta, Struct
+from urllib3.exceptions import InsecureRequestWarning
 
 from moorage.core.clock import SECOND, Clock
 from moorage.core.errors import Code, Error
@@ -118,6 +120,9 @@ class KeystoneAuthenticator:
         self._asking: dict[str, asyncio.Task[Caller | None]] = {}
         self._known = Lane("keystone-known", THREADS, ASKING_MAX)
         self._unknown = Lane("keystone-unknown", THREADS, ASKING_MAX)
+        if access.insecure:
+            # Once at the start is enough: `serve/lifecycle.py` warns of it.
+            warnings.simplefilter("ignore", InsecureRequestWarning)
         name = access.domain if access.domain_id is None else None
         self._session = Session(
             auth=v3.Password(
