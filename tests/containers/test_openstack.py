@@ -11,7 +11,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from tests.cli.test_deployment_guide import BOOTSTRAP, UWSGI
+from tests.cli.openstack.test_deployment_guide import BOOTSTRAP, UWSGI
 from tests.config.files import KOLLA
 from tests.containers.building import Builder, Image, launched
 from tests.containers.docker import ROOT

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_openstack_programs import CONF, run
+from tests.cli.openstack.test_programs import CONF, run
 
 ORIGINAL = Path(os.environ["ORIGINAL"])
 NAMES = {"manage": "placement-manage", "status": "placement-status"}

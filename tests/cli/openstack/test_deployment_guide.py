@@ -24,7 +24,7 @@ from tests.e2e.support.server import Server
 from tests.faces.auth.keystone_server import PASSWORD, serve_keystone
 from tests.support.installing import build
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 GUIDE = (ROOT / "docs/howto/kolla-and-openstack-ansible.md").read_text()
 PROGRAMS = {"placement-manage": "manage", "placement-status": "status", "uwsgi": "uwsgi"}
 
