@@ -247,6 +247,7 @@ environments: ## Build all virtual environments of the tests, several at once
 compare: $(VENV)/dev.stamp $(CONFORMANCE_VENV)/stamp ## Send the same random requests to OpenStack Placement and to Moorage (ARGS="--help")
 	$(BIN)/python -m tests.compare --engines sqlite,postgresql --seed 1 --requests 5000 --workers $(BUSY_WORKERS) $(ARGS)
 	$(if $(ARGS),,$(BIN)/python -m tests.compare --agents all --seed 1 --requests 3000 --workers $(BUSY_WORKERS))
+	$(if $(ARGS),,ORIGINAL=$(abspath $(CONFORMANCE_VENV)/bin) $(PYTEST) -q -n $(BUSY_WORKERS) tests/openstack)
 
 client: $(CLIENT_VENV)/stamp ## Build the virtual environment of the openstack client, with the plugins for Placement and Ironic
 

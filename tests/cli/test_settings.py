@@ -21,7 +21,7 @@ def test_sources_in_rising_order(tmp_path: Path) -> None:
     file = tmp_path / "moorage.toml"
     file.write_text("queue_max = 2\nbody_bytes_max = 2\nheader_count_max = 2\n")
     environ = {"MOORAGE_BODY_BYTES_MAX": "3", "MOORAGE_HEADER_COUNT_MAX": "3"}
-    settings, origins = load({"header_count_max": "4"}, environ, str(file))
+    settings, origins, _ = load({"header_count_max": "4"}, environ, str(file))
     defaults = Settings()
     assert (
         settings.query_bytes_max,

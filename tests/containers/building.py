@@ -57,7 +57,12 @@ class Builder:
     """Builds stages, each once."""
 
     def __init__(
-        self, project: Path, base: Path, folder: Path, arguments: Mapping[str, str] | None = None
+        self,
+        project: Path,
+        base: Path,
+        folder: Path,
+        arguments: Mapping[str, str] | None = None,
+        file: str = "Containerfile",
     ) -> None:
         """Prepare.
 
@@ -66,6 +71,7 @@ class Builder:
             base: archive of the base image.
             folder: where the stages are made.
             arguments: values of ARG, as of `--build-arg`.
+            file: the Containerfile, relative to the project.
 
         Raises Unsupported.
         """
@@ -73,7 +79,7 @@ class Builder:
         self._base = base
         self._folder = folder
         self._arguments = dict(arguments or {})
-        self._defaults, found = stages((project / "Containerfile").read_text())
+        self._defaults, found = stages((project / file).read_text())
         self.stages = {stage.name: stage for stage in found}
         self._built: dict[str, Image] = {}
         self._context: Path | None = None

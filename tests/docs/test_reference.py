@@ -19,6 +19,7 @@ from moorage.faces.placement.policy import Profile
 from moorage.faces.placement.problems import OUTCOMES
 from moorage.faces.placement.routes import routes
 from moorage.faces.v1.openapi import document
+from moorage.serve.openstack_metrics import FAMILIES, PREFIX
 from moorage.wire.changes import VALUES
 from moorage.wire.operations import operations_by_id
 
@@ -186,10 +187,13 @@ def test_policy_profiles() -> None:
 
 def test_metrics() -> None:
     """Exactly the metrics that the service exports are documented, each with its type."""
-    files = ("metrics.py", "boskos.py")
+    files = ("metrics.py", "boskos.py", "openstack_metrics.py")
     source = "".join((ROOT / "src/moorage/serve" / name).read_text() for name in files)
     names = set(re.findall(r'"((?:moorage|boskos)_\w+)"', source))
     described = rows((REFERENCE / "metrics.md").read_text())
+    exporters = {name for name in described if name.startswith(PREFIX)}
+    assert exporters == {PREFIX + name for name in ("up", *dict(FAMILIES))}
+    assert {described.pop(name)[0] for name in exporters} == {"gauge"}
     assert {name.removesuffix("_total") for name in described} == names
     for name, (kind, *_) in described.items():
         assert (kind == "counter") == name.endswith("_total"), name

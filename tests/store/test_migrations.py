@@ -8,7 +8,7 @@ import pytest
 
 from moorage.store.api import Unusable
 from moorage.store.migrations import migrations
-from moorage.store.open import open_engine
+from moorage.store.open import Schema, open_engine, schema_of
 from moorage.store.sqlite.migrate import migrate, pending
 from tests.store.planted_migrations import plant
 
@@ -82,6 +82,32 @@ def test_foreign_databases_are_refused(tmp_path: Path, change: str, complaint: s
     connection = apsw.Connection(str(path))
     assert connection.execute("SELECT * FROM sqlite_master").fetchall() == before
     connection.close()
+
+
+def test_the_file_of_another_program_is_not_written_to(tmp_path: Path) -> None:
+    """Not even its kind of journal changes, which another program may not expect."""
+    path = tmp_path / "a.db"
+    connection = apsw.Connection(str(path))
+    connection.execute("CREATE TABLE alembic_version (version_num)")
+    connection.close()
+    before = path.read_bytes()
+    for wants in (True, False):
+        with pytest.raises(Unusable, match="another program"):
+            open_engine(f"sqlite:///{path}", migrate=wants)
+    assert path.read_bytes() == before
+
+
+def test_the_schema_of_a_database(tmp_path: Path) -> None:
+    """It is read while another process has the database, and reading makes no file."""
+    url = f"sqlite:///{tmp_path}/a.db"
+    newest = schema_of(url).newest
+    assert schema_of(url) == Schema(None, newest)
+    assert not schema_of(url).is_current
+    assert [*tmp_path.iterdir()] == []
+    engine = open_engine(url)
+    assert schema_of(url) == Schema(newest, newest)
+    assert schema_of(url).is_current
+    asyncio.run(engine.close())
 
 
 def test_a_failed_migration_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,6 @@
 """The command `moorage`: parses options, prints results, chooses exit codes; no other logic.
 
 `main.py` is the entry point, `names.py` has the names of all commands. `commands/` has one file per
-command, `support/` the code that they share. May import everything but faces.
+command, `support/` the code that they share. `openstack/` has programs with names of OpenStack's.
+May import everything but faces.
 """

@@ -1,8 +1,10 @@
 """All settings of the process: meaning, default, bounds, and the source of each value.
 
 `Settings` in this file (`config/__init__.py`) has a field for each setting. Sources in order of
-increasing priority: the default, `moorage.toml`, the environment (`MOORAGE_` and the name in
-capitals), the command-line option. `check` in this file refuses settings that contradict each
+increasing priority: the default, OpenStack Placement's `placement.conf`, `moorage.toml`, the
+environment (`MOORAGE_` and the name in capitals), the command-line option. `placement_conf.py`
+reads the part of Placement's file that has a meaning here, `oslo_files.py` its format,
+`placement_policy.py` its policy file. `check` in this file refuses settings that contradict each
 other, `check_addresses` settings for an address that is not served. `addresses.py` parses hosts and
 networks in settings, `prefixes.py` prefixes of paths; `errors.py` defines the error for a wrong
 setting.
@@ -10,8 +12,8 @@ setting.
 
 import os
 import re
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal, NamedTuple, get_args
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, get_args
 from urllib.parse import urlsplit
 
 import msgspec
@@ -35,8 +37,14 @@ from moorage.core.limits import (
 from moorage.store.addresses import has_password, is_postgres, with_password
 from moorage.store.ownership import UntrustedError, read_own
 
+if TYPE_CHECKING:
+    from moorage.config.placement_conf import PlacementConf
+
 FILE_NAME = "moorage.toml"
 PREFIX = "MOORAGE_"
+PLACEMENT_CONF = f"{PREFIX}PLACEMENT_CONF"
+"""The variable with the paths of Placement's configuration, separated by colons."""
+
 SECRET_SETTINGS = frozenset({"keystone_password"})
 """Settings whose values are never shown."""
 
@@ -125,6 +133,14 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     access_log: Annotated[
         bool, _about("Log one line for every answered request, except agents' signs of life.")
     ] = True
+    openstack_metrics_max: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=100_000,
+            description="Most inventories in metrics named as openstack-exporter's; 0: none.",
+        ),
+    ] = 0
 
     boskos_listen: Annotated[
         str | None,
@@ -159,6 +175,9 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     keystone_domain: Annotated[
         str, _about("Domain name of keystone_username and keystone_project.")
     ] = "Default"
+    keystone_domain_id: Annotated[
+        str | None, _about("Id of that domain, if its name is not known; counts instead.")
+    ] = None
     keystone_admin_project: Annotated[
         str,
         _about("Name or id of the project whose admins administer Moorage; * permits any."),
@@ -169,6 +188,9 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     keystone_ca_file: Annotated[
         str | None, _about("Certificates (PEM) to verify Keystone with; the system's by default.")
     ] = None
+    keystone_insecure: Annotated[
+        bool, _about("Do not verify Keystone's certificate; anyone in between could grant access.")
+    ] = False
     keystone_cache_seconds_max: Annotated[
         float, Meta(ge=0, le=60, description="Seconds to cache a validated token, at most 60.")
     ] = 60.0
@@ -264,6 +286,8 @@ class Loaded(NamedTuple):
 
     settings: Settings
     origins: dict[str, str]
+    notes: tuple[str, ...] = ()
+    """One line for each part of Placement's configuration that has no effect."""
 
     def is_chosen(self, name: str) -> bool:
         """Return whether somebody has set it, if only to the default."""
@@ -274,6 +298,7 @@ def load(
     options: Mapping[str, Any],
     environ: Mapping[str, str] = os.environ,
     file: str | None = None,
+    placement: Sequence[str] = (),
 ) -> Loaded:
     """Merge all sources of settings.
 
@@ -281,12 +306,16 @@ def load(
         options: from the command line; None means not given.
         environ: the environment.
         file: a settings file that must exist; by default `moorage.toml`, if it exists.
+        placement: files and folders of Placement's configuration; by default those that the
+            environment names.
 
     Raises:
         ConfigError: a source cannot be read, or a value is not valid.
     """
     values: dict[str, Any] = {}
     origins = dict.fromkeys(FIELDS, DEFAULT)
+    paths = placement or [path for path in environ.get(PLACEMENT_CONF, "").split(":") if path]
+    theirs = _placement_values(paths, values, origins)
     for name, value in _file_values(file or environ.get(f"{PREFIX}CONFIG")).items():
         origin = f"file {file or environ.get(f'{PREFIX}CONFIG') or FILE_NAME}"
         if name not in FIELDS:
@@ -306,9 +335,34 @@ def load(
                     f" {PREFIX}DATABASE"
                 )
             values[name] = _converted(name, options[name], origins[name], strict=False)
+    if theirs is not None:
+        _refuse(theirs, values, origins)
     settings = Settings(**values)
     check(settings)
-    return Loaded(settings, origins)
+    return Loaded(settings, origins, () if theirs is None else tuple(theirs.notes))
+
+
+def _refuse(theirs: "PlacementConf", values: Mapping[str, Any], origins: Mapping[str, str]) -> None:
+    """Raise ConfigError if a setting that counts cannot be as Placement's configuration says."""
+    for name, reason in theirs.refusals.items():
+        asks = values["auth"] == "keystone" or not name.startswith("keystone_")
+        if asks and origins[name] in (DEFAULT, theirs.origins.get(name)):
+            raise ConfigError(reason)
+
+
+def _placement_values(
+    paths: Sequence[str], values: dict[str, Any], origins: dict[str, str]
+) -> "PlacementConf | None":
+    """Add the settings of Placement's configuration, and return all that it means."""
+    if not paths:
+        return None
+    from moorage.config.placement_conf import placement_conf  # deferred: rarely used
+
+    found = placement_conf(paths, FIELDS)
+    for name, value in found.values.items():
+        origins[name] = found.origins[name]
+        values[name] = _converted(name, value, origins[name], strict=False)
+    return found
 
 
 def _file_values(file: str | None) -> dict[str, Any]:

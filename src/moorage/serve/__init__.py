@@ -8,6 +8,7 @@ connects the service and the faces, `app.py` dispatches requests to them below t
 address, for clients of Boskos. `http/` accepts and guards connections. `files.py` writes the files
 by which the command line finds the server, `admin_token.py` creates the first token. `garbage.py`
 schedules garbage collection. `logs.py` formats the log and `log_writer.py` writes it; `metrics.py`
-reports what happens.
+reports what happens, and `openstack_metrics.py` inventories, for boards that know the names of
+OpenStack.
 May import: `faces`, `config`, `service` and below.
 """

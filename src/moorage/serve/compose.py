@@ -38,6 +38,7 @@ from moorage.serve.metrics import (
     StockMetrics,
 )
 from moorage.serve.mount import Mount
+from moorage.serve.openstack_metrics import OpenStackMetrics
 from moorage.service.app import Service
 
 log = logging.getLogger("moorage.serve")
@@ -95,7 +96,8 @@ def compose(
     )
     metrics = _metrics(service)
     readiness = _readiness(service, stopping)
-    health = HealthFace(readiness, _metrics_text(metrics, boskos), _remark(service))
+    text = _metrics_text(metrics, boskos, _openstack_metrics(settings, service, metrics))
+    health = HealthFace(readiness, text, service.unsent, service.turns.spared, _remark(service))
     faces: dict[str, Face] = dict.fromkeys(PATHS, health)
     plain = settings.insecure_agents
     faces["v1"] = V1Face(service, authenticator, limits, plain_agents=plain, pages=settings.ui)
@@ -159,16 +161,31 @@ def _mount(settings: Settings, faces: dict[str, Face]) -> Mount:
     return mount
 
 
+def _openstack_metrics(
+    settings: Settings, service: Service, metrics: ServerMetrics
+) -> OpenStackMetrics | None:
+    most = settings.openstack_metrics_max
+    if not most:
+        return None
+    found = OpenStackMetrics(service.index, service.turns, most)
+    metrics.add(found)
+    service.chores.add(found.look)
+    return found
+
+
 def _metrics_text(
-    metrics: ServerMetrics, boskos: BoskosListener | None
-) -> Callable[[], Awaitable[tuple[bytes, str]]]:
+    metrics: ServerMetrics, boskos: BoskosListener | None, openstack: OpenStackMetrics | None
+) -> Callable[[], Awaitable[tuple[list[bytes], str]]]:
     if boskos is not None:
         metrics.add(boskos.metrics)
 
-    async def text() -> tuple[bytes, str]:
+    async def text() -> tuple[list[bytes], str]:
         if boskos is not None:
             await boskos.metrics.refresh()
-        return metrics.text()
+        if openstack is not None:
+            await openstack.first_look()
+        own, kind = metrics.text()
+        return [own, *(() if openstack is None else openstack.text)], kind
 
     return text
 
@@ -206,6 +223,8 @@ def _authenticator(settings: Settings, service: Service) -> Authenticator:
         ca_file=settings.keystone_ca_file,
         seconds_max=settings.keystone_seconds_max,
         cache_seconds_max=settings.keystone_cache_seconds_max,
+        domain_id=settings.keystone_domain_id,
+        insecure=settings.keystone_insecure,
     )
     return LocalFirst(tokens, KeystoneAuthenticator(access, service.clock))
 

@@ -80,6 +80,8 @@ def run(loaded: Loaded, make_loop: Callable[[], asyncio.AbstractEventLoop] = new
     `make_loop`: creates the event loop; measurements pass their own.
     """
     logs.configure(loaded.settings.log_format, loaded.settings.log_level)
+    for note in loaded.notes:
+        log.warning("%s", note)
     if "WATCHDOG_USEC" in os.environ:
         # The watchdog ends a process that hangs by SIGABRT: then the journal shows where it hung.
         faulthandler.enable(file=STANDARD_ERROR)
@@ -406,6 +408,8 @@ def dangers(settings: Settings, main: Address, boskos: Address | None = None) ->
         main: the address on which it listens.
         boskos: the address for clients of Boskos; None: there is none.
     """
+    if settings.auth == "keystone" and settings.keystone_insecure:
+        yield "keystone_insecure: Keystone's certificate is not verified"
     plain = settings.tls_cert is None and not settings.trusted_proxies
     if not main.loopback:
         if settings.auth == "noauth2":

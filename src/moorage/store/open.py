@@ -1,12 +1,14 @@
 """Selects the engine by the database's address; the only module that knows all engines."""
 
 import os
+from typing import NamedTuple
 
 from moorage.extras import needs
 from moorage.store.addresses import is_postgres, sqlite_path
 from moorage.store.api import Engine, Unusable
 from moorage.store.directories import sync_directory
 from moorage.store.high_water_mark import Mark
+from moorage.store.migrations import Migration, migrations
 from moorage.store.sqlite import copy as sqlite_copy
 from moorage.store.sqlite import file, history
 from moorage.store.sqlite.engine import CHECKPOINT_PAGES, SqliteEngine
@@ -57,6 +59,45 @@ def open_engine(
     )
 
 
+class Schema(NamedTuple):
+    """The schema of a database, and that of this release, by the names of their migrations."""
+
+    applied: str | None
+    """The newest migration of the database; None: it has no schema, or does not exist."""
+    newest: str
+
+    @property
+    def is_current(self) -> bool:
+        """Whether no migration is missing."""
+        return self.applied == self.newest
+
+
+def schema_of(url: str) -> Schema:
+    """Return the schema of a database, even if another process is using it. It changes nothing.
+
+    Raises Unavailable: the server does not answer. Unusable: it is not a database of Moorage, or a
+    newer release has written it.
+    """
+    if is_postgres(url):
+        try:
+            from moorage.store.postgres.migrate import pending_of
+        except ImportError as error:
+            raise Unusable(f"PostgreSQL {needs('postgres', error)}") from error
+        lacking, known = pending_of(url), migrations("postgres")
+    else:
+        path, known = sqlite_path(url), migrations("sqlite")
+        lacking = known
+        if _has_content(path):
+            lacking = _pending_of(path)
+    applied = [_name_of(migration) for migration in known if migration not in lacking]
+    newest = _name_of((lacking or known)[-1])
+    return Schema(applied[-1] if applied else None, newest)
+
+
+def _name_of(migration: Migration) -> str:
+    return f"{migration.number:04}_{migration.name}"
+
+
 def restore(url: str, backup: str) -> str | None:
     """Replace a database that is not in use by a backup, see `sqlite/copy.py`.
 
@@ -105,7 +146,9 @@ def beginning_of(backup: str) -> int | None:
 
 def _prepare(path: str, lock: file.Lock, migrate: bool, vfs: str | None, sync: str) -> bool:
     """Create or check the file; return whether a newer release has written to it."""
-    if not _has_content(path):
+    if _has_content(path):
+        _pending_of(path, vfs)  # the database of another program stays as it is, journal and all
+    else:
         _check_new(path, lock.mark(), migrate)
     file.create(path)
     connection = file.connect(path, writes=True, vfs=vfs, synchronous=sync)
@@ -122,9 +165,18 @@ def _prepare(path: str, lock: file.Lock, migrate: bool, vfs: str | None, sync: s
         connection.close(True)
 
 
+def _pending_of(path: str, vfs: str | None = None) -> list[Migration]:
+    """Return the migrations that a file lacks, and change nothing. Raises Unusable."""
+    connection = file.connect(path, writes=False, vfs=vfs)
+    try:
+        return pending(connection, path)
+    finally:
+        connection.close(True)
+
+
 def _has_content(path: str) -> bool:
     """Return whether there is a database; an empty file, left by a failed copy, is none."""
-    return os.path.exists(path) and os.path.getsize(path) > 0
+    return os.path.isfile(path) and os.path.getsize(path) > 0
 
 
 def _check_new(path: str, mark: Mark, migrate: bool) -> None:

@@ -1,10 +1,12 @@
 """A small Keystone: the part of its v3 token API that validates tokens."""
 
 import json
+import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 USER = "placement"
@@ -22,6 +24,8 @@ class Keystone(ThreadingHTTPServer):
         self.tokens: dict[str, dict[str, Any]] = {}
         self.services: set[str] = set()
         self.logins = 0
+        self.domains: set[tuple[str, str]] = set()
+        """The domains of users and projects that logged in: `id` or `name`, and which."""
         self.asked = 0
         self.away = False
         self.slow = ""
@@ -32,7 +36,8 @@ class Keystone(ThreadingHTTPServer):
     @property
     def url(self) -> str:
         """The address of its v3 API."""
-        return f"http://127.0.0.1:{self.server_port}/v3"
+        scheme = "https" if isinstance(self.socket, ssl.SSLSocket) else "http"
+        return f"{scheme}://127.0.0.1:{self.server_port}/v3"
 
     def admit(self, token: str, *roles: str, expires_at: str = LATE, **scope: Any) -> None:
         """Add a token."""
@@ -53,7 +58,10 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         """Log a service in."""
         raw = self.rfile.read(int(self.headers["content-length"]))
-        user = json.loads(raw)["auth"]["identity"]["password"]["user"]
+        auth = json.loads(raw)["auth"]
+        user = auth["identity"]["password"]["user"]
+        for domain in (user["domain"], auth["scope"]["project"]["domain"]):
+            self.server.domains |= {*domain.items()}
         if self.server.away or (user["name"], user["password"]) != (USER, PASSWORD):
             self._answer(503 if self.server.away else 401, {"error": {}})
             return
@@ -95,9 +103,13 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def serve_keystone() -> Iterator[Keystone]:
-    """Run a Keystone until the block ends."""
+def serve_keystone(certificate: tuple[Path, Path] | None = None) -> Iterator[Keystone]:
+    """Run a Keystone until the block ends, with TLS if there is a certificate and its key."""
     with Keystone() as keystone:
+        if certificate is not None:
+            tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            tls.load_cert_chain(*certificate)
+            keystone.socket = tls.wrap_socket(keystone.socket, server_side=True)
         thread = threading.Thread(target=keystone.serve_forever, args=(0.05,))
         thread.start()
         try:

@@ -16,6 +16,7 @@ from tests.faces.auth.keystone_server import PASSWORD, USER, Keystone, serve_key
 from tests.serve.wire import talk
 from tests.service.running import ManualClock
 
+TLS = Path(__file__).resolve().parents[2] / "serve"
 SECOND = 1_000_000
 BEGINNING = 1_800_000_000 * SECOND
 
@@ -69,6 +70,39 @@ def test_callers_of_tokens(keystone: Keystone) -> None:
 
     asyncio.run(act())
     assert keystone.logins == 1
+
+
+@pytest.mark.parametrize(("trust", "admitted"), [("none", False), ("file", True), ("any", True)])
+def test_the_certificate_of_keystone(trust: str, admitted: bool) -> None:
+    """It must be known: to the system, or from a file, unless it is not to be verified."""
+    certificate = TLS / "tls-ec-cert.pem"
+    with serve_keystone((certificate, TLS / "tls-ec-key.pem")) as keystone:
+        keystone.admit("t1", "reader", project={"id": "p"})
+        access = KeystoneAccess(
+            url=keystone.url,
+            username=USER,
+            password=PASSWORD,
+            project="service",
+            domain="Default",
+            admin_project="admin",
+            admin_domain="Default",
+            ca_file=str(certificate) if trust == "file" else None,
+            seconds_max=5.0,
+            cache_seconds_max=60.0,
+            insecure=trust == "any",
+        )
+        authenticator = KeystoneAuthenticator(access, ManualClock(BEGINNING))
+
+        async def act() -> None:
+            caller = await authenticator.authenticate({"x-auth-token": "t1"})
+            assert caller is not None
+
+        if admitted:
+            asyncio.run(act())
+        else:
+            with pytest.raises(Error) as raised:
+                asyncio.run(act())
+            assert raised.value.code is Code.UNAVAILABLE
 
 
 ADMINS = {"id": "id-of-admins", "name": "admin", "domain": {"id": "default", "name": "Default"}}

@@ -10,6 +10,7 @@ import pytest
 
 from moorage.store.api import Unavailable
 from moorage.store.migrations import migrations
+from moorage.store.open import Schema, schema_of
 from moorage.store.postgres import migrate as postgres_migrate
 from moorage.store.postgres.migrate import migrate
 from tests.store.planted_migrations import plant
@@ -112,3 +113,10 @@ def test_a_transaction_that_does_not_end(url: str, monkeypatch: pytest.MonkeyPat
         with pytest.raises(Unavailable, match="other transactions hold its tables"):
             migrate(url)
     assert ask(url, "SELECT COUNT(*) FROM migration") == [(BEFORE,)]
+
+
+def test_the_schema_of_a_database(url: str) -> None:
+    """It says which migration is the newest, before and after."""
+    last = migrations("postgres")[-1]
+    assert schema_of(url) == Schema(f"{last.number:04}_{last.name}", f"{BEFORE + 1:04}_planted")
+    assert not schema_of(url).is_current

@@ -6,8 +6,13 @@ import click
 
 from moorage import config
 from moorage.cli.support.options import example, json_option
-from moorage.cli.support.output import show_json, show_table
-from moorage.cli.support.settings import config_option, load, settings_options
+from moorage.cli.support.output import say, show_json, show_table
+from moorage.cli.support.settings import (
+    config_option,
+    load,
+    placement_conf_option,
+    settings_options,
+)
 from moorage.store.addresses import HIDDEN, password_hidden
 
 
@@ -18,12 +23,21 @@ def group() -> None:
 
 @group.command(epilog=example("moorage config show --origin"))
 @config_option
+@placement_conf_option
 @settings_options(*(name for name in config.FIELDS if name not in config.SECRET_SETTINGS))
 @click.option("--origin", is_flag=True, help="Also print where each value comes from.")
 @json_option
-def show(config_file: str | None, origin: bool, as_json: bool, **options: Any) -> None:
+def show(
+    config_file: str | None,
+    placement_conf: tuple[str, ...],
+    origin: bool,
+    as_json: bool,
+    **options: Any,
+) -> None:
     """Print every setting in force; passwords are hidden."""
-    loaded = load(options, config_file)
+    loaded = load(options, config_file, placement_conf)
+    for note in loaded.notes:
+        say(note, err=True)
     values = {name: _shown(name, getattr(loaded.settings, name)) for name in config.FIELDS}
     if as_json:
         show_json(

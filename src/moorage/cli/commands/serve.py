@@ -8,7 +8,12 @@ import click
 from moorage import config
 from moorage.cli.support.options import example
 from moorage.cli.support.output import USAGE, Failure
-from moorage.cli.support.settings import config_option, load, settings_options
+from moorage.cli.support.settings import (
+    config_option,
+    load,
+    placement_conf_option,
+    settings_options,
+)
 from moorage.config.errors import ConfigError
 
 _OPTIONS = tuple(name for name in config.FIELDS if name not in config.SECRET_SETTINGS)
@@ -21,13 +26,14 @@ _OPTIONS = tuple(name for name in config.FIELDS if name not in config.SECRET_SET
     )
 )
 @config_option
+@placement_conf_option
 @settings_options(*_OPTIONS)
-def serve(config_file: str | None, **options: Any) -> None:
+def serve(config_file: str | None, placement_conf: tuple[str, ...], **options: Any) -> None:
     """Serve the ledger until a signal stops it.
 
     Every option is also a setting in moorage.toml and an environment variable MOORAGE_NAME.
     """
-    loaded = load(options, config_file)
+    loaded = load(options, config_file, placement_conf)
     gc.disable()  # a tenth of a second of collections, which find no garbage among modules
     try:
         from moorage.serve.lifecycle import StartError, run  # deferred: it loads everything

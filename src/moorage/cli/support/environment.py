@@ -8,6 +8,7 @@ from moorage.extras import IMAGE
 
 ALSO = {
     "MOORAGE_CONFIG": "the settings file; by default moorage.toml, if it exists",
+    "MOORAGE_PLACEMENT_CONF": "files and folders of Placement's configuration, separated by colons",
     **READ,
     **{LEASE_PREFIX + name: meaning for name, meaning in GIVEN.items()},
     IMAGE: "yes in the container images: messages then name an image instead of pip",

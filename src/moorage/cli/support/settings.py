@@ -20,6 +20,16 @@ config_option = click.option(
     help="Settings file; by default moorage.toml, if it exists.",
 )
 
+placement_conf_option = click.option(
+    "--placement-conf",
+    "placement_conf",
+    multiple=True,
+    type=click.Path(),
+    metavar="FILE",
+    help="OpenStack Placement's placement.conf, or a folder of such files; repeatable. Settings"
+    " from elsewhere count more.",
+)
+
 
 def settings_options(*names: str) -> Callable[[C], C]:
     """Add one option per setting to a command."""
@@ -50,10 +60,12 @@ def _default(name: str) -> str:
     return str(default).lower() if isinstance(default, bool) else str(default)
 
 
-def load(options: dict[str, Any], config_file: str | None) -> config.Loaded:
+def load(
+    options: dict[str, Any], config_file: str | None, placement_conf: tuple[str, ...] = ()
+) -> config.Loaded:
     """Merge all sources of settings. Raises Failure: 2, a setting is invalid."""
     try:
-        return config.load(options, file=config_file)
+        return config.load(options, file=config_file, placement=placement_conf)
     except ConfigError as error:
         raise Failure(USAGE, str(error)) from None
 

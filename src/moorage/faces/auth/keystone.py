@@ -10,6 +10,7 @@ Source: Identity API v3, "Validate and show information for token". Needs the ex
 import asyncio
 import hashlib
 import logging
+import warnings
 from collections.abc import Mapping
 from datetime import datetime
 from functools import partial
@@ -20,6 +21,7 @@ from keystoneauth1 import exceptions
 from keystoneauth1.identity import v3
 from keystoneauth1.session import Session
 from msgspec import Meta, Struct
+from urllib3.exceptions import InsecureRequestWarning
 
 from moorage.core.clock import SECOND, Clock
 from moorage.core.errors import Code, Error
@@ -53,6 +55,7 @@ class KeystoneAccess(Struct, frozen=True):
     password: str
     project: str
     domain: str
+    """Name of the domain of `username` and `project`."""
     admin_project: str
     """Name or id; `*`: every project."""
     admin_domain: str
@@ -60,6 +63,10 @@ class KeystoneAccess(Struct, frozen=True):
     ca_file: str | None
     seconds_max: float
     cache_seconds_max: float
+    domain_id: str | None = None
+    """Id of the domain; counts instead of the name."""
+    insecure: bool = False
+    """Whether not to verify Keystone's certificate."""
 
 
 class _Named(Struct, frozen=True):
@@ -113,16 +120,22 @@ class KeystoneAuthenticator:
         self._asking: dict[str, asyncio.Task[Caller | None]] = {}
         self._known = Lane("keystone-known", THREADS, ASKING_MAX)
         self._unknown = Lane("keystone-unknown", THREADS, ASKING_MAX)
+        if access.insecure:
+            # Once at the start is enough: `serve/lifecycle.py` warns of it.
+            warnings.simplefilter("ignore", InsecureRequestWarning)
+        name = access.domain if access.domain_id is None else None
         self._session = Session(
             auth=v3.Password(
                 auth_url=self._url,
                 username=access.username,
                 password=access.password,
                 project_name=access.project,
-                user_domain_name=access.domain,
-                project_domain_name=access.domain,
+                user_domain_id=access.domain_id,
+                user_domain_name=name,
+                project_domain_id=access.domain_id,
+                project_domain_name=name,
             ),
-            verify=access.ca_file or True,
+            verify=not access.insecure and (access.ca_file or True),
             timeout=access.seconds_max,
         )
 
@@ -189,7 +202,7 @@ class KeystoneAuthenticator:
             return frozenset()
         if project.is_called(access.admin_project, access.admin_domain):
             return frozenset()
-        if project.is_called(access.project, access.domain):
+        if project.is_called(access.project, access.domain_id or access.domain):
             return frozenset({"admin"})
         return frozenset({"admin", "service"})
 

@@ -77,15 +77,22 @@ def _migrated(url: str, name: str) -> int:
 
 def check_current(url: str) -> None:
     """Check that no migration is missing. Raises Unusable, Unavailable."""
+    if pending_of(url):
+        raise Unusable(f"the schema of {name_of(url)} is older; run `moorage db migrate`")
+
+
+def pending_of(url: str) -> list[Migration]:
+    """Return the migrations that the database at this address lacks. Raises Unusable, Unavailable.
+
+    It changes nothing.
+    """
     name = name_of(url)
     try:
         with psycopg.connect(conninfo_of(url)) as connection:
             _check_version(connection, name)
-            lacking = pending(connection, name)
+            return pending(connection, name)
     except psycopg.Error as error:
         raise startup_error(name, error) from error
-    if lacking:
-        raise Unusable(f"the schema of {name} is older; run `moorage db migrate`")
 
 
 def pending(connection: Connection[Any], name: str) -> list[Migration]:
