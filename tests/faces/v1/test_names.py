@@ -34,6 +34,10 @@ NAMES: dict[str, dict[str, set[str]]] = {
     "POST /v1/providers/{id}/resume": NOTHING,
     "DELETE /v1/providers/{id}": NOTHING,
     "POST /v1/providers:bulk": {"provider": SERVICES, "class": SERVICES, "trait": SERVICES},
+    "PUT /v1/import": NOTHING,
+    "POST /v1/import/rows": {"provider": set(), "class": set(), "trait": set()},
+    "POST /v1/import:finish": NOTHING,
+    "DELETE /v1/import": NOTHING,
     "POST /v1/claims": {"consumer": {"user", *SERVICES}},
     "POST /v1/explain": {"class": set(), "trait": set()},
     "PUT /v1/pools/{name+}": {"pool": OPERATORS, "agent group": set(), "reporter group": set()},
@@ -243,6 +247,17 @@ def wish(one: Attempt) -> None:
 
 
 SEEN_AT = "2026-01-01T00:00:00Z"
+
+
+def rows(one: Attempt) -> None:
+    """Write rows although nothing is imported."""
+    times = {"created_at": SEEN_AT, "updated_at": SEEN_AT}
+    provider = {"uuid": one.uuid, "name": one.word, "generation": 1, "parent": None, **times}
+    name = {"name": one.custom, **times}
+    body = {"classes": [name], "traits": [name], "providers": [provider]}
+    one.send("POST", "/v1/import/rows", body)
+
+
 TRIES: dict[str, Callable[[Attempt], object]] = {
     "POST /v1/tokens": lambda one: one.send(
         "POST", "/v1/tokens", {"name": f"{one.word}-owner", "role": "reader"}
@@ -250,6 +265,7 @@ TRIES: dict[str, Callable[[Attempt], object]] = {
     "POST /v1/providers:bulk": lambda one: one.send(
         "POST", "/v1/providers:bulk", {"providers": nodes(one), "create_vocabulary": True}
     ),
+    "POST /v1/import/rows": rows,
     "POST /v1/claims": claim,
     "POST /v1/explain": explain,
     "PUT /v1/pools/{name+}": lambda one: one.send("PUT", f"/v1/pools/{one.below}", {"limit": 1}),
