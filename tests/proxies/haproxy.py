@@ -5,11 +5,9 @@ import re
 import socket
 import subprocess
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 from urllib.parse import urlsplit
 
-from tests.support.guard import Guard
+from tests.proxies.process import ProxyProcess
 
 OF_LOCALHOST = "-x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=localhost"
 OF_LOCALHOST += " -addext subjectAltName=DNS:localhost"
@@ -20,7 +18,7 @@ OF_LOCALHOST += " -addext subjectAltName=DNS:localhost"
 """What the guide says."""
 
 
-class HaProxy:
+class HaProxy(ProxyProcess):
     """HAProxy before a server; `url` is its address. Use it as a context manager."""
 
     def __init__(self, folder: Path, upstream: str, configuration: str = CONFIGURATION) -> None:
@@ -50,20 +48,7 @@ class HaProxy:
                 configuration = configuration.replace(old, new)
             file = folder / "haproxy.cfg"
             file.write_text(configuration)
-            self._process = subprocess.Popen(
+            process = subprocess.Popen(
                 [os.environ["HAPROXY_PROGRAM"], "-db", "-f", file], pass_fds=[listener.fileno()]
             )
-        self._guard = Guard(self._process.pid)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._guard.close()
-        self._process.terminate()
-        self._process.wait()
+        super().__init__(process)

@@ -4,11 +4,9 @@ import os
 import socket
 import subprocess
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 from urllib.parse import urlsplit
 
-from tests.support.guard import Guard
+from tests.proxies.process import ProxyProcess
 
 CONFIGURATION = """
 daemon off;
@@ -32,7 +30,7 @@ http {{
 """
 
 
-class Nginx:
+class Nginx(ProxyProcess):
     """nginx with some locations; `url` is its address. Use it as a context manager."""
 
     def __init__(self, folder: Path, upstream: str, locations: str) -> None:
@@ -58,23 +56,10 @@ class Nginx:
                 )
             )
             command = [os.environ["NGINX_PROGRAM"], "-e", str(folder / "error.log")]
-            self._process = subprocess.Popen(
+            process = subprocess.Popen(
                 [*command, "-c", str(file), "-p", str(folder)],
                 env={**os.environ, "NGINX": f"{listener.fileno()};"},
                 pass_fds=[listener.fileno()],
             )
-        self._guard = Guard(self._process.pid)
+        super().__init__(process)
         self.url = f"http://127.0.0.1:{port}"
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._guard.close()
-        self._process.terminate()
-        self._process.wait()
