@@ -16,6 +16,8 @@ def slots(asked: Callable[..., P]) -> Iterator[P]:
     yield asked("slots", "GET", f"{pool}:slots", f"{own}:slots?limit=1000")
     boskos = "pool", "GET", f"{pool}:boskos", f"{own}:boskos?limit=1000"
     yield asked(*boskos)
+    resources: dict[str, object] = {"resources": []}
+    yield asked("boskos, invalid", "PUT", f"{pool}:boskos", f"{own}:boskos", resources)
     yield asked("slot", "PUT", f"{slot}/labels", f"{one}/labels", {"labels": {"region": "eu"}})
     yield asked("slot", "POST", f"{slot}/drain", f"{one}/drain", {"reason": "held", "keep": True})
     yield asked("slot", "POST", f"{slot}/resume", f"{one}/resume")

@@ -93,8 +93,8 @@ METAL3_BUGS = (
         "P7",
         "a host that has nothing to start keeps our pause",
         GOVERNOR,
-        "            await self._changed(host, self._requests.unpause)\n",
-        "            return\n",
+        "                    changes.append((host, self._requests.unpause))\n",
+        "                    pass\n",
     ),
     _bug(
         "H1",

@@ -151,13 +151,13 @@ def original_api(
 @contextmanager
 def placement_there() -> Iterator[None]:
     """Turn a missing extra, or an address that is none, into a Failure."""
+    from moorage.integrations.placement.source_error import SourceError
+
     try:
         yield
     except ImportError as error:
         raise Failure(USAGE, f"this command {needs('placement', error)}") from None
-    except Exception as error:
-        if type(error).__name__ != "SourceError":  # its module cannot be imported then, either
-            raise
+    except SourceError as error:
         raise Failure(USAGE, str(error)) from None
 
 

@@ -77,7 +77,7 @@ class ApiSource:
             raise SourceError(str(error)) from None
         except (LookupError, TypeError, AttributeError, ValueError) as error:
             raise SourceError(
-                f"{self._api.url} does not answer as a Placement API: {error!r}"
+                f"{self._api.url} does not answer as a Placement API: {error}"
             ) from None
 
     def is_unchanged(self, reading: Reading) -> bool:
