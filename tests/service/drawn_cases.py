@@ -10,6 +10,7 @@ from random import Random
 from typing import Any
 
 from moorage.core.admission.compat.boskos import AcquireRequest
+from moorage.core.admission.compat.boskos_import import Resource
 from moorage.core.admission.compat.lease_proxy import names_of
 from moorage.core.admission.facts import Facts
 from moorage.core.admission.model import Growth, Lease, Need, Pacing, PoolSpec, Result, Slot
@@ -80,7 +81,7 @@ class Drawing:
             *((self._slot_release, 4), (self._update, 2), (self._reset, 2), (self._sync, 1)),
             *((self._confirm, 3), (self._restart, 1), (self._proxy_back, 3)),
             *((self._members, 1), (self._add, 3), (self._label, 3), (self._drain, 2)),
-            *((self._resume, 1), (self._remove, 1)),
+            *((self._resume, 1), (self._remove, 1), (self._import, 1)),
         )
 
     def first(self) -> list[Maker]:
@@ -357,6 +358,24 @@ class Drawing:
         expire = self.dice.choice((0, 20, 60)) * 1_000_000_000
         native = self._chance(0.5)
         return partial(boskos_cases.Reset, pool, state, expire, "dirty", native, TESTER)
+
+    def _import(self) -> Maker:
+        """Take over resources, some of which are slots of other pools."""
+        dice, pool = self.dice, self.dice.choice((*SLOTTED, GROWING))
+        names = dice.sample((*NAMES, *NATIVE_NAMES[:1], "new"), 2)
+        resources = [
+            Resource(
+                name,
+                dice.choice(STATES),
+                dice.choice(("", *CLIENTS)),
+                {},
+                Instant(dice.randrange(100) * SECOND),
+                None,
+            )
+            for name in names
+        ]
+        fresh = [self.fresh() for _ in names]
+        return partial(boskos_cases.ImportResources, pool, resources, fresh, TESTER)
 
     def _confirm(self) -> Maker:
         mine = [one.id for one in self._leases("granted") if one.attended]
