@@ -11,17 +11,16 @@ from moorage.cli.support.moving import (
     at_our_server,
     database_of,
     moving_errors,
+    original_api,
     our_server,
     placement_there,
 )
 from moorage.cli.support.options import SecondsRange, WholeNumber, example, json_option
 from moorage.cli.support.output import FAILED, USAGE, Failure, say, show_json
 from moorage.cli.support.progress import progress
-from moorage.cli.support.provisioning import fault_text, with_options
+from moorage.cli.support.provisioning import with_options
 
 if TYPE_CHECKING:
-    from moorage.client.transport import Transport
-    from moorage.integrations.placement.asking import PlacementApi
     from moorage.integrations.placement.verification import Kind, Verified
 
 SAMPLE = 2_000
@@ -94,6 +93,7 @@ def placement(
         raise Failure(USAGE, "give --url, --os-cloud, --database or --database-file")
     ours = our_server()
     with placement_there():
+        from moorage.integrations.placement.asking import PlacementApi
         from moorage.integrations.placement.sampling import Sizes
         from moorage.integrations.placement.verification import Verification, Verified
         from moorage.integrations.placement.whole_ledger import WholeLedger
@@ -103,9 +103,10 @@ def placement(
         if words["database"] or words["database_file"]:
             _rows(words, (leave_out, complete), ledger, seconds, shown, verified)
         if url is not None or os_cloud is not None:
-            sides = _sides(words, os_cloud, ours)
+            access = words["source_token"], words["source_token_file"], os_cloud
+            original = original_api(url, *access)
             sizes = Sizes(providers, consumers, candidates, seed)
-            Verification(*sides, ledger, shown).run(sizes, seconds, verified)
+            Verification(original, PlacementApi(ours), ledger, shown).run(sizes, seconds, verified)
     _print(verified, as_json)
     if not verified.same:
         raise Failure(FAILED, f"{sum(one.count for one in verified.found.values())} differences")
@@ -134,29 +135,6 @@ def _rows(
         verify_rows(source, ledger, lambda: Oddities(*choices), seconds, shown, verified)
     finally:
         source.close()
-
-
-def _sides(
-    words: dict[str, Any], os_cloud: str | None, ours: "Transport"
-) -> tuple["PlacementApi", "PlacementApi"]:
-    """Return the Placement APIs of the original and of Moorage. Raises Failure."""
-    from moorage.client.transport import Token, Transport, token_in
-    from moorage.integrations.placement.asking import PlacementApi
-
-    url, text, file = words["url"], words["source_token"], words["source_token_file"]
-    if sum(one is not None for one in (text, file, os_cloud)) > 1:
-        raise Failure(USAGE, "give one of --source-token, --source-token-file and --os-cloud")
-    try:
-        if os_cloud is not None:
-            from moorage.integrations.placement.cloud import Cloud
-
-            cloud = Cloud(os_cloud)
-            transport = Transport(url or cloud.placement_url(), None)
-            return PlacementApi(transport, cloud.token), PlacementApi(ours)
-        token: Token = token_in(file) if file else text
-        return PlacementApi(Transport(url, token)), PlacementApi(ours)
-    except (OSError, ValueError) as error:
-        raise Failure(USAGE, fault_text(error)) from None
 
 
 def _print(verified: "Verified", as_json: bool) -> None:
