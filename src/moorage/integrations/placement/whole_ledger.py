@@ -44,14 +44,11 @@ class WholeLedger(Ledger):
         done = 0
         for kind in KINDS:
             rows = found.of(kind)
-            after: str | None = ""
-            while after is not None:
-                page = self.page(kind, after)
+            for page in self._all(kind):
                 revisions.add(page.revision)
                 rows.update((key_of(row), encoded(row)) for row in getattr(page, kind))
                 done += len(getattr(page, kind))
                 progress("reading Moorage", done, done)
-                after = page.next
         return Read(found, revisions.pop() if len(revisions) == 1 else None)
 
     def is_at(self, revision: str | None) -> bool:
@@ -60,15 +57,8 @@ class WholeLedger(Ledger):
 
     def shown(self) -> Iterator[ProviderShown]:
         """Yield all providers, with what is offered of them."""
-        cursor: str | None = None
-        while True:
-            asked = {"cursor": cursor, "limit": PAGE_MAX}
-            address = operations.LIST_PROVIDERS.address(query=asked)
-            answer = self._transport.request("GET", address)
-            page = msgspec.convert(answer, ProviderPage)
-            yield from page.providers
-            if (cursor := page.next) is None:
-                return
+        for page in self._undecoded(operations.LIST_PROVIDERS):
+            yield from msgspec.convert(page, ProviderPage).providers
 
     def offered(self) -> dict[tuple[str, str], int]:
         """Return what is offered less than an inventory says: the units of it that are not.
@@ -88,15 +78,15 @@ class WholeLedger(Ledger):
         return {
             what: count
             for what, (operation, member) in BEYOND.items()
-            if (count := self._count(operation, member))
+            if (count := sum(len(page[member]) for page in self._undecoded(operation)))
         }
 
-    def _count(self, operation: Operation[Any], member: str) -> int:
-        count = 0
+    def _undecoded(self, operation: Operation[Any]) -> Iterator[dict[str, Any]]:
+        """Yield the pages of a list as they were sent."""
         cursor: str | None = None
         while True:
             address = operation.address(query={"cursor": cursor, "limit": PAGE_MAX})
-            page = self._transport.request("GET", address)
-            count += len(page[member])
+            page: dict[str, Any] = self._transport.request("GET", address)
+            yield page
             if (cursor := page.get("next")) is None:
-                return count
+                return
