@@ -107,7 +107,7 @@ class Database:
         """Prepare to read; does not connect. Raises SourceError; ImportError: no driver."""
         self.shown = shown(url)
         self._kind = url.drivername.partition("+")[0]
-        self._engine = _engine(url, self._kind)
+        self._engine = engine_of(url, self._kind)
 
     @contextmanager
     def snapshot(self) -> Iterator[Snapshot]:
@@ -187,26 +187,26 @@ def _grants_writes(grant: str) -> bool:
     return any(word.strip() in _WRITES for word in words.split(","))
 
 
-def _engine(url: URL, kind: str) -> Engine:
+def engine_of(url: URL, kind: str, *, writes: bool = False) -> Engine:
+    """Return what connects to a database; without `writes`, to read it. Raises SourceError."""
     options: dict[str, Any] = {"poolclass": sa.pool.NullPool}
+    arguments: dict[str, Any] = {"connect_timeout": SECONDS_MAX}
     if kind == "sqlite":
-        # `mode=ro`: SQLite itself refuses to write, and to make a file that is not there.
-        file = str(url.database)
-        url = url.set(database=f"file:{_quoted(file)}", query={"mode": "ro", "uri": "true"})
-        options |= {"isolation_level": "AUTOCOMMIT", "connect_args": {"timeout": SECONDS_MAX}}
-    elif kind == "postgresql":
-        options |= {"connect_args": {"connect_timeout": SECONDS_MAX}}
-    else:
+        # `mode`: SQLite itself refuses to make a file that is not there, and with `ro` to write.
+        query = {"mode": "rw" if writes else "ro", "uri": "true"}
+        url = url.set(database=f"file:{_quoted(str(url.database))}", query=query)
+        arguments = {"timeout": SECONDS_MAX}
+    elif kind != "postgresql":
         if "charset" not in url.query:
             url = url.update_query_dict({"charset": "utf8mb4"})
-        options |= {
-            "isolation_level": "AUTOCOMMIT",
-            "connect_args": {"connect_timeout": SECONDS_MAX, "conv": _conversions()},
-        }
+        if not writes:
+            arguments["conv"] = _conversions()
+    if not writes and kind != "postgresql":
+        options["isolation_level"] = "AUTOCOMMIT"
     try:
-        return sa.create_engine(url, **options)
+        return sa.create_engine(url, connect_args=arguments, **options)
     except (SQLAlchemyError, TypeError) as error:
-        raise SourceError(f"cannot open {shown(url)}: {_line(error)}") from None
+        raise SourceError(f"cannot open {shown(url)}: {line_of(error)}") from None
 
 
 def _conversions() -> dict[Any, Any]:
@@ -228,15 +228,16 @@ def _translated() -> Iterator[None]:
     try:
         yield
     except SQLAlchemyError as error:
-        raise SourceError(f"the database does not answer as it should: {_line(error)}") from None
+        raise SourceError(f"the database does not answer as it should: {line_of(error)}") from None
     except RuntimeError as error:  # PyMySQL, for a way of proving a password that needs more
         if "cryptography" not in str(error):
             raise
         raise SourceError(
-            f"{_line(error)}: pip install 'pymysql[rsa]', or use TLS (?ssl_ca=FILE)"
+            f"{line_of(error)}: pip install 'pymysql[rsa]', or use TLS (?ssl_ca=FILE)"
         ) from None
 
 
-def _line(error: Exception) -> str:
+def line_of(error: Exception) -> str:
+    """Return an engine's own message in one line, without the statement."""
     cause = getattr(error, "orig", None) or error
     return " ".join(str(cause).split())[:LINE_MAX]

@@ -13,7 +13,7 @@ from sqlalchemy import URL, Connection
 from sqlalchemy.exc import DataError, IntegrityError, SQLAlchemyError
 
 from moorage.integrations.placement.addresses import shown
-from moorage.integrations.placement.database import Snapshot
+from moorage.integrations.placement.database import Snapshot, engine_of, line_of
 from moorage.integrations.placement.names import CLASSES, TRAITS
 from moorage.integrations.placement.schemas import HEADS, tables_of
 from moorage.integrations.placement.source_error import SourceError
@@ -21,14 +21,10 @@ from moorage.integrations.placement.source_error import SourceError
 ROWS_AT_ONCE = 2_000
 """Rows of one statement."""
 
-SECONDS_MAX = 20
-
 TIMED = ("created_at", "updated_at")
 
 STANDARD = {"resource_classes": CLASSES, "traits": TRAITS}
 """Tables that the original itself fills with standard names, when it starts."""
-
-LINE_MAX = 300
 
 
 class Target:
@@ -107,8 +103,7 @@ def opened(url: URL) -> Iterator[Target]:
     """
     kind = url.drivername.partition("+")[0]
     address = shown(url)
-    with _said(address, "connect"):
-        engine = _engine(url, kind)
+    engine = engine_of(url, kind, writes=True)
     try:
         with _connected(engine, address) as connection:
             with _said(address, "schema"):
@@ -128,19 +123,6 @@ def _connected(engine: sa.Engine, address: str) -> Iterator[Connection]:
         yield connection
     finally:
         connection.close()
-
-
-def _engine(url: URL, kind: str) -> sa.Engine:
-    options: dict[str, Any] = {"poolclass": sa.pool.NullPool}
-    if kind == "sqlite":
-        file = str(url.database).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
-        url = url.set(database=f"file:{file}", query={"mode": "rw", "uri": "true"})
-        options["connect_args"] = {"timeout": SECONDS_MAX}
-    else:
-        options["connect_args"] = {"connect_timeout": SECONDS_MAX}
-        if kind != "postgresql" and "charset" not in url.query:
-            url = url.update_query_dict({"charset": "utf8mb4"})
-    return sa.create_engine(url, **options)
 
 
 def _head(connection: Connection, address: str) -> str:
@@ -179,14 +161,9 @@ def _said(address: str, where: str) -> Iterator[None]:
     except IntegrityError as error:
         raise SourceError(
             f"{address} cannot hold two rows of {where} that it takes for the same one, such as"
-            f" names that differ in upper and lower case only: {_line(error)}"
+            f" names that differ in upper and lower case only: {line_of(error)}"
         ) from None
     except DataError as error:
-        raise SourceError(f"{address} cannot hold a value of {where}: {_line(error)}") from None
+        raise SourceError(f"{address} cannot hold a value of {where}: {line_of(error)}") from None
     except SQLAlchemyError as error:
-        raise SourceError(f"{address} ({where}): {_line(error)}") from None
-
-
-def _line(error: Exception) -> str:
-    cause = getattr(error, "orig", None) or error
-    return " ".join(str(cause).split())[:LINE_MAX]
+        raise SourceError(f"{address} ({where}): {line_of(error)}") from None
