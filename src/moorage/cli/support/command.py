@@ -39,14 +39,20 @@ def administering(command: Callable[..., None]) -> Callable[..., None]:
         token: str | None,
         **options: Any,
     ) -> None:
-        settings = load({"database": database}, config_file).settings
-        context = click.get_current_context()
-        given = token_given(token, context.get_parameter_source("token"))
-        context.obj = (settings, url, given)
-        _check_given(context)
+        keep_target({"database": database}, config_file, url, token)
+        _check_given(click.get_current_context())
         command(*args, **options)
 
     return wrapped
+
+
+def keep_target(
+    options: dict[str, Any], config_file: str | None, url: str | None, token: str | None
+) -> None:
+    """Keep what `administration` reads: the settings with these options, and a server's address."""
+    context = click.get_current_context()
+    given = token_given(token, context.get_parameter_source("token"))
+    context.obj = (load(options, config_file).settings, url, given)
 
 
 def _check_given(context: click.Context) -> None:
@@ -87,17 +93,21 @@ def server_now() -> datetime:
     return datetime.now(UTC) if shown is None else shown  # noqa: TID251 - for display only
 
 
-def server() -> "Transport":
-    """Return access to the running command's server. Raises Failure: 5, there is none."""
+NO_SERVER = (
+    "no server found: none is running on this database, and MOORAGE_URL is not set; use --url"
+)
+
+
+def server(missing: str = NO_SERVER) -> "Transport":
+    """Return access to the running command's server. Raises Failure: 5, there is none.
+
+    `missing` says so, and what to do.
+    """
     from moorage.cli.support.backend import ServerBackend
 
     found = administration()
     if not isinstance(found, ServerBackend):
-        raise Failure(
-            UNREACHABLE,
-            "no server found: none is running on this database, and MOORAGE_URL is not set;"
-            " use --url",
-        )
+        raise Failure(UNREACHABLE, missing)
     return found.transport
 
 

@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from moorage.cli.support.command import administration
-from moorage.cli.support.credentials import token_given
-from moorage.cli.support.output import FAILED, UNREACHABLE, USAGE, Failure
+from moorage.cli.support.command import keep_target, server
+from moorage.cli.support.output import FAILED, USAGE, Failure
 from moorage.cli.support.provisioning import FILE, fault_text, with_options
-from moorage.cli.support.settings import config_option, load
+from moorage.cli.support.settings import config_option
 from moorage.extras import needs
 
 if TYPE_CHECKING:
@@ -66,10 +65,7 @@ def at_our_server(command: Callable[..., None]) -> Callable[..., None]:
     def wrapped(
         *args: Any, config_file: str | None, server: str | None, token: str | None, **options: Any
     ) -> None:
-        settings = load({}, config_file).settings
-        context = click.get_current_context()
-        given = token_given(token, context.get_parameter_source("token"))
-        context.obj = (settings, server, given)
+        keep_target({}, config_file, server, token)
         command(*args, **options)
 
     return wrapped
@@ -77,16 +73,9 @@ def at_our_server(command: Callable[..., None]) -> Callable[..., None]:
 
 def our_server() -> "Transport":
     """Return access to the server of Moorage. Raises Failure: 5, there is none."""
-    from moorage.cli.support.backend import ServerBackend
-
-    found = administration()
-    if not isinstance(found, ServerBackend):
-        raise Failure(
-            UNREACHABLE,
-            "no server of Moorage found: start it with `moorage serve`, or use --server or"
-            " MOORAGE_URL",
-        )
-    return found.transport
+    return server(
+        "no server of Moorage found: start it with `moorage serve`, or use --server or MOORAGE_URL"
+    )
 
 
 def from_original(command: Callable[..., None]) -> Callable[..., None]:
