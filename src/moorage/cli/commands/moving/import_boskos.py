@@ -50,14 +50,18 @@ def boskos(
 
     if file is not None and (kubeconfig or context or namespace):
         raise Failure(USAGE, "give either --file, or --kubeconfig, --context and --namespace")
-    seen = None if file is not None else _in_cluster(kubeconfig, context, namespace)
-    found = resources_in(_in_file(file) if file is not None else seen.objects if seen else [])
-    outcomes = _imported(found)
-    problems = list(found.problems)
-    if seen is not None and _in_cluster(kubeconfig, context, namespace).versions != seen.versions:
-        problems.append("resources changed meanwhile: stop Boskos, and import them again")
-    _show(outcomes, problems, as_json)
-    if problems or any(one.outcome == "refused" for those in outcomes.values() for one in those):
+    if file is not None:
+        found = resources_in(_in_file(file))
+        outcomes = _imported(found)
+    else:
+        seen = _in_cluster(kubeconfig, context, namespace)
+        found = resources_in(seen.objects)
+        outcomes = _imported(found)
+        if _in_cluster(kubeconfig, context, namespace).versions != seen.versions:
+            found.problems.append("resources changed meanwhile: stop Boskos, and import them again")
+    _show(outcomes, found.problems, as_json)
+    refused = any(one.outcome == "refused" for those in outcomes.values() for one in those)
+    if found.problems or refused:
         click.get_current_context().exit(FAILED)
 
 
