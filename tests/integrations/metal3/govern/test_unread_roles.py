@@ -8,6 +8,7 @@ import pytest
 
 from moorage.integrations.kubernetes import denials
 from moorage.integrations.metal3 import changes
+from moorage.integrations.metal3.governor import Governor
 from moorage.integrations.metal3.holds import CLUSTER, HOLD, namespace_path
 from tests.integrations.kubernetes.test_denials import LIST, PATCH, UNREAD, USER
 from tests.integrations.metal3.govern.test_governor import ALL, IMAGE, OWN, SOON, World, play
@@ -68,6 +69,20 @@ def test_held_hosts_stay_held(tmp_path: Path, caplog: pytest.LogCaptureFixture) 
         play(tmp_path, scene)
 
 
+async def with_and_without_cluster(world: World) -> None:
+    """Create a host of a Cluster, a, and another one, b."""
+    labels = {CLUSTER: "edge-1"}
+    await world.api.create(ALL, host("a", image=IMAGE, annotations=OWN, labels=labels))
+    await world.api.create(ALL, host("b", image=IMAGE, annotations=OWN))
+
+
+async def passes(world: World, governor: Governor, name: str) -> None:
+    """Make passes, which all succeed, until a host is provisioned."""
+    while not world.reached([name], "provisioned"):
+        assert await governor.tick()
+        await world.double.storage.changed(0.1)
+
+
 UNCONVERTED = (
     "conversion webhook for cluster.x-k8s.io/v1beta1, Kind=Cluster failed: Post"
     ' "https://capi-webhook-service.capi-system.svc:443/convert": no endpoints available'
@@ -80,26 +95,18 @@ def test_clusters_that_cannot_be_converted(
     """While the webhook of Cluster API is away, hosts of Clusters wait, and say why."""
 
     async def scene(world: World) -> None:
-        labels = {CLUSTER: "edge-1"}
-        await world.api.create(ALL, host("a", image=IMAGE, annotations=OWN, labels=labels))
-        await world.api.create(ALL, host("b", image=IMAGE, annotations=OWN))
+        await with_and_without_cluster(world)
         world.double.faults.pending = [
             Fault("list", "clusters", times=10_000, answer=500, says=UNCONVERTED)
         ]
         async with world.governor() as governor:
-
-            async def passes(name: str) -> None:
-                while not world.reached([name], "provisioned"):
-                    assert await governor.tick()
-                    await world.double.storage.changed(0.1)
-
-            await passes("b")
+            await passes(world, governor, "b")
             uid = world.host("a")["metadata"]["uid"]
             assert "its cluster edge-1 cannot be read yet" in governor.remarks[uid]
             assert "conversion webhook" in governor.remarks[uid]
             assert annotations(world.host("a"))[PAUSED] == "moorage"
             world.double.faults.pending = []
-            await passes("a")
+            await passes(world, governor, "a")
         assert "are started" not in caplog.text
 
     with caplog.at_level(logging.WARNING):
@@ -123,20 +130,12 @@ def test_only_hosts_of_clusters_wait_for_clusters(
     """
 
     async def scene(world: World) -> None:
-        labels = {CLUSTER: "edge-1"}
-        await world.api.create(ALL, host("a", image=IMAGE, annotations=OWN, labels=labels))
-        await world.api.create(ALL, host("b", image=IMAGE, annotations=OWN))
+        await with_and_without_cluster(world)
         world.double.faults.pending = [
             Fault("list", "clusters", times=10_000, answer=403, says=LIST)
         ]
         async with world.governor() as governor:
-
-            async def passes(name: str) -> None:
-                while not world.reached([name], "provisioned"):
-                    assert await governor.tick()
-                    await world.double.storage.changed(0.1)
-
-            await passes("b")
+            await passes(world, governor, "b")
             uid = world.host("a")["metadata"]["uid"]
             assert "its cluster edge-1 cannot be read yet" in governor.remarks[uid]
             assert annotations(world.host("a"))[PAUSED] == "moorage"
@@ -145,7 +144,7 @@ def test_only_hosts_of_clusters_wait_for_clusters(
                 clock[0] += denials.SETTLE_SECONDS
             else:
                 world.double.faults.pending = []
-            await passes("a")
+            await passes(world, governor, "a")
             assert ("hosts of paused Clusters are started" in caplog.text) is settled
 
     with caplog.at_level(logging.WARNING):
