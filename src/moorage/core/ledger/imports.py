@@ -34,7 +34,7 @@ from moorage.core.limits import (
 
 
 class ProviderImage(Struct, frozen=True):
-    """A provider as it shall be; what is used of its inventories does not count."""
+    """The wanted state of a provider, apart from what is used of its inventories."""
 
     uuid: ProviderId
     name: str
