@@ -1,4 +1,4 @@
-"""An open page stays current, and what its reader is doing stays as it is."""
+"""An open page stays current."""
 
 from tests.browser.conftest import Open
 from tests.browser.example_ledger import POOL, ExampleLedger
@@ -18,20 +18,6 @@ def test_changes_appear_in_place(open_page: Open, ledger: ExampleLedger) -> None
     page.wait_for_function("() => document.querySelector('[data-sum=units]').textContent === '6'")
     assert page.input_value("input[name=reason]") == "half a sentence"
     assert watched.problems == []
-
-
-def test_open_details_stay_open(open_page: Open, ledger: ExampleLedger) -> None:
-    """On a page whose rows move."""
-    watched = open_page("/ui/audit")
-    watched.live()
-    details = watched.page.locator("details").first
-    details.locator("summary").click()
-    row = details.locator("xpath=ancestor::tr").get_attribute("id")
-    ledger.native.token("reader")
-    watched.page.wait_for_function(
-        "(row) => document.querySelector('tbody tr').id !== row", arg=row
-    )
-    assert watched.page.locator(f"#{row} details").get_attribute("open") is not None
 
 
 def test_ages_tick(open_page: Open, ledger: ExampleLedger) -> None:

@@ -1,4 +1,4 @@
-"""Buttons of an open page do what they say, and the page says when it is old."""
+"""What a reader does on an open page stays, its buttons work, and the page says when it is old."""
 
 import os
 import signal
@@ -93,6 +93,20 @@ def test_typed_text_stays_when_the_focus_has_moved_on(
     native.ask("POST", f"/v1/leases/{ticket}/move", {"priority": 4})
     page.wait_for_function("() => document.querySelector('[name=priority]').value === '4'")
     assert page.input_value("input[name=reason]") == "the host is gone"
+
+
+def test_open_details_stay_open(open_page: Open, ledger: ExampleLedger) -> None:
+    """On a page whose rows move."""
+    watched = open_page("/ui/audit")
+    watched.live()
+    details = watched.page.locator("details").first
+    details.locator("summary").click()
+    row = details.locator("xpath=ancestor::tr").get_attribute("id")
+    ledger.native.token("reader")
+    watched.page.wait_for_function(
+        "(row) => document.querySelector('tbody tr').id !== row", arg=row
+    )
+    assert watched.page.locator(f"#{row} details").get_attribute("open") is not None
 
 
 def test_a_page_tries_again_after_an_answer_that_is_no_stream(

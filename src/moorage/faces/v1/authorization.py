@@ -94,6 +94,12 @@ def check_role(role: Role | None, least: Role, what: str) -> None:
         raise _forbidden(f"{what} needs {_at_least(least)}.")
 
 
+def check_project(bound: str | None, wanted: str) -> None:
+    """Check that a caller that is bound to a project acts in it. Raises ProblemError: 403."""
+    if bound not in (None, wanted):
+        raise _forbidden(f"This token is bound to the project '{bound}'.")
+
+
 def check_scope(scope: Scope | None, names: Collection[str], *, every: bool = True) -> None:
     """Check that names are within a scope; None covers every name. Raises ProblemError: 403.
 

@@ -16,6 +16,10 @@ MOVES = {"drain": fleet.DRAIN_AGENT, "resume": fleet.RESUME_AGENT}
 """The buttons of operators."""
 
 
+UNCONFIRMED_MAX = 100
+"""Unconfirmed consumers that the page lists; it counts the others."""
+
+
 class ClassBars(NamedTuple):
     """A class of a part, and the length that all its bars share, so that none exceeds it."""
 
@@ -35,6 +39,8 @@ async def show(request: PageRequest) -> Mapping[str, Any]:
         "bars": [
             _bars(part, name, one) for part in agent.parts for name, one in part.classes.items()
         ],
+        "unconfirmed": agent.unconfirmed[:UNCONFIRMED_MAX],
+        "more_unconfirmed": max(0, len(agent.unconfirmed) - UNCONFIRMED_MAX),
         "moves": [name for name in moves if request.permits(MOVES[name])],
         "lasting": LASTING,
     }

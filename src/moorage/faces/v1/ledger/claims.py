@@ -1,6 +1,5 @@
 """Claims: the server chooses providers for a consumer and allocates from them."""
 
-from http import HTTPStatus
 from random import getrandbits
 from uuid import uuid4
 
@@ -10,6 +9,7 @@ from moorage.core.ledger.claims import ClaimRequest
 from moorage.core.ledger.requests import CandidateOrder
 from moorage.core.ledger.vocabulary import check_consumer_type
 from moorage.faces.v1 import problems
+from moorage.faces.v1.authorization import check_project
 from moorage.faces.v1.ledger.explain import explaining_address, query_of
 from moorage.faces.v1.problems import ProblemError
 from moorage.faces.v1.routing import Handlers, Request
@@ -24,12 +24,7 @@ SEED_BITS = 32
 async def create(request: Request[ClaimWanted, None]) -> Claim:
     """Choose providers and allocate from them."""
     wanted = request.body
-    if request.project not in (None, wanted.project_id):
-        raise ProblemError(
-            HTTPStatus.FORBIDDEN,
-            problems.FORBIDDEN,
-            f"This token is bound to the project '{request.project}'.",
-        )
+    check_project(request.project, wanted.project_id)
     if wanted.consumer_type is not None:
         check_consumer_type(wanted.consumer_type)
     wish = ClaimRequest(
