@@ -76,7 +76,7 @@ ARGS ?=
 
 .DEFAULT_GOAL := help
 .PHONY: help run run-postgres demo ironic gated-ironic test quick thorough e2e osc-placement nova moving browser screenshots generators alerts proxies units baremetal gate reporters kubernetes-tools metal3 metal3-soak chart chart-files orchestrators oldest-python installations containers test-release docs compare audit environments check budgets bench bench-nova bench-dashboard bench-moving soak mutate \
-	conformance conformance-sqlite conformance-agents conformance-postgresql client format zipapp distributions release images publish-distributions publish-images publish-chart publish-release lock openapi clean
+	conformance conformance-sqlite conformance-agents conformance-postgresql conformance-imported client format zipapp distributions release images publish-distributions publish-images publish-chart publish-release lock openapi clean
 .DELETE_ON_ERROR:
 
 help: ## List the targets
@@ -121,8 +121,11 @@ osc-placement: $(VENV)/dev.stamp $(OSC_PLACEMENT_VENV)/stamp
 nova: $(VENV)/dev.stamp $(NOVA_VENV)/stamp
 	$(call on-both-engines,$(NOVA_VENV)/$(CLIENT_TESTS) nova)
 
-moving: $(VENV)/dev.stamp $(MOVING_VENV)/stamp $(MARIADB)/stamp $(NGINX) ## Move the ledger of OpenStack Placement in and out, on MariaDB, PostgreSQL and SQLite
-	ORIGINAL_PYTHON=$(abspath $(MOVING_VENV)/bin/python) MARIADB=$(abspath $(MARIADB)) NGINX_PROGRAM=$(abspath $(NGINX)) $(PYTEST) -q -n $(BUSY_WORKERS) --dist loadfile tests/moving $(ARGS)
+moving: $(VENV)/dev.stamp $(MOVING_VENV)/stamp $(CONFORMANCE_VENV)/stamp $(MARIADB)/stamp $(NGINX) ## Move the ledger of OpenStack Placement in and out, on MariaDB, PostgreSQL and SQLite
+	@failed=0; \
+	ORIGINAL_PYTHON=$(abspath $(MOVING_VENV)/bin/python) MARIADB=$(abspath $(MARIADB)) NGINX_PROGRAM=$(abspath $(NGINX)) $(PYTEST) -q -n $(BUSY_WORKERS) --dist loadfile tests/moving $(ARGS) || failed=1; \
+	$(if $(ARGS),,$(MAKE) --no-print-directory conformance-imported || failed=1;) \
+	exit $$failed
 
 browser: $(VENV)/dev.stamp $(BROWSER_VENV)/stamp $(BROWSER_NODE)/stamp $(CHROMIUM) ## Look at every page of the dashboard in a real browser
 	rm -rf $(PICTURES) && mkdir -p $(PICTURES)
@@ -238,6 +241,10 @@ conformance-agents: $(VENV)/dev.stamp $(CONFORMANCE_VENV)/stamp
 conformance-postgresql: $(VENV)/dev.stamp $(CONFORMANCE_VENV)/stamp
 	@echo "conformance: on PostgreSQL"
 	@$(CLUSTER) - sh -c '$(CONFORMANCE) --moorage $(BIN)/moorage --database "$$MOORAGE_DATABASE"'
+
+conformance-imported: $(VENV)/dev.stamp $(CONFORMANCE_VENV)/stamp
+	@echo "conformance: on an imported ledger"
+	@$(CONFORMANCE) --moorage $(BIN)/moorage --imported
 
 environments: ## Build all virtual environments of the tests, several at once
 	@$(MAKE) --no-print-directory -j 3 $(VENV)/dev.stamp $(CONFORMANCE_VENV)/stamp $(CLIENT_VENV)/stamp \

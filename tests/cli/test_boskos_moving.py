@@ -122,6 +122,22 @@ def test_what_cannot_move_is_named(moved: Moved, tmp_path: Path) -> None:
     assert moved.exported()["project-1"]["status"]["owner"] == "job-1"
 
 
+def test_a_dynamic_type_without_resources_is_missed(moved: Moved, tmp_path: Path) -> None:
+    """The configuration lacks one, has another one, and of the third one Boskos has a resource."""
+    dynamic = [
+        {"apiVersion": "boskos.k8s.io/v1", "kind": "DRLCObject", "metadata": {"name": name}}
+        for name in ("missed", "cluster", "gone")
+    ]
+    items = [*dynamic, resource("gone", "x", "free")]
+    (tmp_path / "dynamic.json").write_text(json.dumps({"items": items}))
+    done = moorage("import", "boskos", "--file", "dynamic.json", "--json", directory=tmp_path)
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["problems"] == [
+        "missed: a dynamic type in Boskos, but not in the server's configuration of Boskos",
+        "gone: There is no pool 'gone'.",
+    ]
+
+
 @pytest.mark.parametrize(
     "words, said",
     [

@@ -16,6 +16,7 @@ from gabbi import handlers, httpclient, suitemaker, utils
 from placement.tests.functional import fixtures
 
 from tests.conformance.fixtures import fixtures_for
+from tests.conformance.imported import Originals, imported_fixtures
 from tests.conformance.remote import Remote
 from tests.support.suites import Outcome, Tally
 
@@ -61,15 +62,24 @@ def plain_request(
 class Suite:
     """Placement's suite bound to one server; one per process, as the fixtures are global."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, importing: str | None) -> None:
+        """Prepare; `importing` is the command that imports the fixtures, None: none does."""
         httpclient.Http = LenientHttp
         # The fixtures capture logs at DEBUG; the client's own trace is of no use there.
         logging.getLogger("httpcore").setLevel(logging.WARNING)
         self.target = urllib.parse.urlsplit(url)
-        self.fixtures = fixtures_for(Remote(url))
+        remote = Remote(url)
+        self.originals: Originals | None = None
+        if importing is None:
+            self.fixtures = fixtures_for(remote)
+        else:
+            self.originals = Originals(remote, importing)
+            self.fixtures = imported_fixtures(self.originals)
 
-    def run(self, file: str) -> Outcome:
-        """Run the tests of one file in their order."""
+    def run(self, file: str, loss: str | None) -> Outcome:
+        """Run the tests of one file in their order; `loss` is what the import loses."""
+        if self.originals is not None:
+            self.originals.loss = loss
         described = utils.load_yaml(yaml_file=str(FILES / file), safe=True)
         # Nothing here is TLS, and loading certificates takes 30 ms per test.
         described.setdefault("defaults", {})["cert_validate"] = False
@@ -87,11 +97,11 @@ class Suite:
 _suite: list[Suite] = []
 
 
-def bind(urls: "Queue[str]") -> None:
-    """Give this process a server of its own, taken from the queue."""
-    _suite.append(Suite(urls.get()))
+def bind(importing: str | None, urls: "Queue[str]") -> None:
+    """Give this process a server of its own, taken from the queue; see `Suite`."""
+    _suite.append(Suite(urls.get(), importing))
 
 
-def run_file(file: str) -> Outcome:
-    """Run one file on this process's server."""
-    return _suite[0].run(file)
+def run_file(file: str, loss: str | None = None) -> Outcome:
+    """Run one file on this process's server; see `Suite.run`."""
+    return _suite[0].run(file, loss)

@@ -24,11 +24,7 @@ def test_accounts_of_mariadb(tmp_path: Path) -> None:
     owner = synced(engines.fresh("mariadb", tmp_path))
     name = str(address_of(owner).database)
     maria = engines.mariadb()
-    maria.run(
-        "CREATE USER 'looks'@'localhost' IDENTIFIED BY 'PASSWORD'",
-        f"GRANT SELECT ON `{name}`.* TO 'looks'@'localhost'",
-    )
-    looks = maria.url(name, "looks", "PASSWORD")
+    looks = maria.account("looks", "SELECT", name)
     assert "may write" in source(owner).warnings()[0]
     assert source(looks).warnings() == []
     assert source(looks).read(Oddities(), silent).rows.counts()["providers"] == 0

@@ -1,6 +1,5 @@
-"""The way in of docs/howto/move-from-placement.md, typed as an operator does."""
+"""docs/howto/move-from-placement.md, typed as an operator does."""
 
-import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,20 +7,22 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.support.server import Server, serve
-from tests.e2e.support.typed import ROOT, Step, play, steps_of
+from tests.e2e.support.typed import ROOT
 from tests.moving.support import engines
 from tests.moving.support.generator import fill
-from tests.moving.support.original import Asking, Original
+from tests.moving.support.original import SETTINGS, Asking, Original
+from tests.moving.support.pages import Typed, steps_in, typed
 
 PAGE = ROOT / "docs/howto/move-from-placement.md"
 ADDRESS = "mysql+pymysql://moorage:PASSWORD@db.example.org/placement"
+BACK = "mysql+pymysql://placement:PASSWORD@db.example.org/placement_back"
+THERE = "http://10.0.0.5:8778"
 GRANTS = re.compile(r"```sql\n(.*?)```", re.DOTALL)
-FIGURES = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\d[\d.]*")
 LEFT_BEHIND = (
     "INSERT INTO consumers (uuid, project_id, user_id, generation, created_at)"
     " VALUES ('00000000-0000-4000-8000-0000000000ff', 1, 1, 0, NOW())"
 )
-ODD = re.compile(r"^odd: .*$", re.MULTILINE)
+IN = ["Prepare", "Copy", "Follow", "Finish"]
 
 
 @pytest.fixture(scope="module")
@@ -37,45 +38,54 @@ def original() -> Iterator[Original]:
         yield found
 
 
-def typed(titles: list[str], folder: Path, server: Server) -> list[tuple[Step, str, int]]:
-    """Type the commands of some sections, with the address of this test's database."""
+def typed_here(titles: list[str], folder: Path, server: Server) -> list[Typed]:
+    """Type the commands of some sections of the way in."""
     reading = engines.mariadb().url("placement", "moorage", "PASSWORD")
-    steps = [step for title in titles for step in steps_of(PAGE, title)]
-    assert any(ADDRESS in step.command for step in steps)
-    steps = [Step(step.command.replace(ADDRESS, reading), step.shown) for step in steps]
-    environment = {
-        "PATH": f"{ROOT}/.venv/bin:/usr/bin:/bin",
-        "MOORAGE_URL": server.url,
-        "MOORAGE_TOKEN": "admin",
-        "HOME": os.environ.get("HOME", "/"),
-    }
-    played = play(steps, folder, environment)
-    assert len(played) == len(steps)
-    return [(step, said, code) for step, (said, code) in zip(steps, played, strict=True)]
-
-
-def normal(text: str) -> str:
-    """Return what a command says without figures, UUIDs and the kinds of what is kept."""
-    return FIGURES.sub("N", ODD.sub("odd: ...", text)).strip()
+    return typed(steps_in(PAGE, titles, {ADDRESS: reading}), folder, server)
 
 
 def test_the_ledger_moves_as_the_guide_says(original: Original, tmp_path: Path) -> None:
-    """Each command says what the page shows; afterwards both answer the same."""
+    """Each command says what the page shows, and both answer the same; then it moves back."""
     with serve(tmp_path / "m.sqlite", "--auth", "noauth2") as server:
-        played = typed(["Prepare", "Copy", "Follow", "Finish"], tmp_path, server)
-        for step, said, code in played:
-            assert normal(said) == normal("\n".join(step.shown)), (step.command, said)
-            assert (code != 0) == ("cannot be kept" in said), (step.command, said)
-        assert sum(step.command.startswith("moorage") for step, _, _ in played) == 4
-        assert "PASSWORD" not in "".join(said for _, said, _ in played)
+        played = typed_here(IN, tmp_path, server)
+        for one in played:
+            assert one.as_shown(), (one.step.command, one.said)
+            assert (one.code != 0) == ("cannot be kept" in one.said), (one.step.command, one.said)
+        followed, finished = played[-2:]
+        assert not Typed(finished.step, followed.said, 0).as_shown(), "the control"
+        assert sum(one.step.command.startswith("moorage") for one in played) == 4
+        assert "PASSWORD" not in "".join(one.said for one in played)
         path = "/resource_providers"
         ours, theirs = (Asking(url).get(path)[path[1:]] for url in (server.url, original.url))
         assert len(ours) == len(theirs) == 30
+        _moves_back(tmp_path, server)
+
+
+def _moves_back(folder: Path, server: Server) -> None:
+    """Type "And back"; the original is started on its new database before it is compared."""
+    maria = engines.mariadb()
+    database = maria.url("placement_back")
+    written = SETTINGS.format(database=database.replace("%", "%%"), log=folder / "log")
+    (folder / "placement-back.conf").write_text(written)
+    (folder / "original.token").write_text("admin\n")
+    (folder / "original.token").chmod(0o600)
+    writing = maria.account("placement", "SELECT, INSERT", "placement_back")
+    *steps, compared = steps_in(PAGE, ["And back"], {BACK: writing})
+    assert THERE in compared.command
+    played = typed(steps, folder, server)
+    with Original(database) as second:
+        compared.command = compared.command.replace(THERE, second.url)
+        played += typed([compared], folder, server)
+        for one in played:
+            assert one.as_shown(), (one.step.command, one.said)
+            assert one.code == 0, (one.step.command, one.said)
+        assert "PASSWORD" not in "".join(one.said for one in played)
 
 
 def test_it_can_be_given_up_as_the_guide_says(original: Original, tmp_path: Path) -> None:
     """Afterwards the ledger is empty, and open."""
     with serve(tmp_path / "m.sqlite", "--auth", "noauth2") as server:
-        *_, (step, said, code) = typed(["Prepare", "Copy", "Give up"], tmp_path, server)
-        assert (normal(said), code) == (normal("\n".join(step.shown)), 0)
+        *_, last = typed_here(["Prepare", "Copy", "Give up"], tmp_path, server)
+        assert last.as_shown()
+        assert last.code == 0
         assert Asking(server.url).get("/resource_providers")["resource_providers"] == []

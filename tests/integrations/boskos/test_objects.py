@@ -100,6 +100,9 @@ def test_life_cycles_and_strangers() -> None:
     """Dynamic types are known, others are named."""
     of_a_type = {"apiVersion": "boskos.k8s.io/v1", "kind": "DRLCObject", "metadata": {"name": "d"}}
     stranger = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}}
-    found = resources_in([of_a_type, stranger])
+    found = resources_in([of_a_type, stranger, of_a_type | {"metadata": {}}])
     assert found.dynamic == {"d"}
-    assert found.problems == ["Secret s: not of the group boskos.k8s.io"]
+    assert found.problems == [
+        "Secret s: not of the group boskos.k8s.io",
+        "DRLCObject: it has no name",
+    ]

@@ -9,13 +9,16 @@ from tests.moving.support.mariadb import MariaDb
 from tests.moving.support.original import ROOT
 from tests.support import cluster
 
+MARIADB = Path(os.environ.get("MARIADB", ROOT / ".mariadb"))
+"""The folder that `scripts/mariadb` has made."""
+
 ENGINES = ("mariadb", "postgresql", "sqlite")
 
 
 @cache
 def mariadb() -> MariaDb:
     """Return the MariaDB of this test run; the first call starts it."""
-    return MariaDb(Path(os.environ.get("MARIADB", ROOT / ".mariadb")))
+    return MariaDb(MARIADB)
 
 
 def fresh(engine: str, folder: Path) -> str:

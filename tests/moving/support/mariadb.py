@@ -110,6 +110,14 @@ class MariaDb(Closing):
         self.run(f"CREATE DATABASE `{database}` CHARACTER SET {character_set}")
         return self.url(database)
 
+    def account(self, name: str, rights: str, database: str) -> str:
+        """Create an account with some rights to a database; return its address there."""
+        self.run(
+            f"CREATE USER '{name}'@'localhost' IDENTIFIED BY 'PASSWORD'",
+            f"GRANT {rights} ON `{database}`.* TO '{name}'@'localhost'",
+        )
+        return self.url(database, name, "PASSWORD")
+
     def url(self, database: str, user: str = "root", password: str = "") -> str:
         """Return the address of a database."""
         secret = f":{password}" if password else ""

@@ -57,13 +57,19 @@ def pair(providers: int, allocations: int, engine: str = "sqlite") -> Iterator[P
                 yield both
 
 
-def synced(database: str) -> str:
-    """Make the schema in a new database, as `placement-manage db sync` does; return its address."""
+def synced(database: str, revision: str = "") -> str:
+    """Make the schema in a database, as `placement-manage db sync` does; return its address.
+
+    `revision`: of an older release, by the head of its migrations.
+    """
     with tempfile.TemporaryDirectory() as folder:
         settings = SETTINGS.format(database=database.replace("%", "%%"), log=f"{folder}/log")
         (Path(folder) / "placement.conf").write_text(settings)
         made = subprocess.run(
-            [PYTHON, SCRIPT, "sync", folder], capture_output=True, text=True, check=False
+            [PYTHON, SCRIPT, "sync", folder, *filter(None, [revision])],
+            capture_output=True,
+            text=True,
+            check=False,
         )
         assert made.returncode == 0, made.stderr
     return database

@@ -3,11 +3,11 @@
 It runs in the environment that has the original (`.venv-moving`) and needs nothing else of this
 project:
 
-    python tests/moving/support/serving.py sync FOLDER
+    python tests/moving/support/serving.py sync FOLDER [REVISION]
     python tests/moving/support/serving.py serve FOLDER
 
-FOLDER has its `placement.conf`. `serve` prints one line with the URL and serves until a signal
-arrives.
+FOLDER has its `placement.conf`. `sync` makes the newest schema, or that of an older release.
+`serve` prints one line with the URL and serves until a signal arrives.
 """
 
 import os
@@ -37,9 +37,25 @@ class Quiet(WSGIRequestHandler):
         """Drop it."""
 
 
-def main(what: str, folder: str) -> None:
+def migrate(folder: str, revision: str) -> None:
+    """Make the schema of an older release: its migrations are among those of this one."""
+    from oslo_config import cfg
+    from placement import conf, db_api
+    from placement.db.sqlalchemy import migration
+
+    config = cfg.ConfigOpts()
+    conf.register_opts(config)
+    config([], project="placement", default_config_dirs=[folder])
+    db_api.configure(config)
+    migration.upgrade(revision)
+
+
+def main(what: str, folder: str, revision: str = "") -> None:
     """Make the schema, or serve on a free port of 127.0.0.1."""
     os.environ["OS_PLACEMENT_CONFIG_DIR"] = folder
+    if revision:
+        migrate(folder, revision)
+        return
     if what == "sync":
         from placement.cmd import manage
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from moorage.wire.admission import Pool
 from moorage.wire.boskos import BoskosResource
 
 API_VERSION = "boskos.k8s.io/v1"
@@ -27,6 +28,15 @@ class Found:
     problems: list[str] = field(default_factory=list)
 
 
+def types_of(pools: Iterable[Pool]) -> list[str]:
+    """Return the types of resources that a server has: its pools of a configuration of Boskos."""
+    return [
+        pool.name
+        for pool in pools
+        if pool.limit is None and pool.per_member is None and not pool.native_slots
+    ]
+
+
 def resources_in(objects: Iterable[Any]) -> Found:
     """Return the resources in objects, of which others may be among them."""
     found = Found()
@@ -35,10 +45,12 @@ def resources_in(objects: Iterable[Any]) -> Found:
         name = _text(one, "metadata", "name")
         if version.partition("/")[0] != API_VERSION.partition("/")[0]:
             found.problems.append(f"{kind or 'an object'} {name}: not of the group boskos.k8s.io")
-        elif kind == LIFE_CYCLE:
+        elif kind == LIFE_CYCLE and name:
             found.dynamic.add(name)
         elif kind == RESOURCE:
             _add(found, name, one)
+        elif kind == LIFE_CYCLE:
+            found.problems.append(f"{LIFE_CYCLE}: it has no name")
         else:
             found.problems.append(
                 f"{kind or 'an object'} {name}: neither {RESOURCE} nor {LIFE_CYCLE}"

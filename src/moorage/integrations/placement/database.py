@@ -226,10 +226,18 @@ def _quoted(path: str) -> str:
 def _translated() -> Iterator[None]:
     """Turn an error of the engine into a SourceError of one line, without the statement."""
     try:
-        yield
+        with password_proved():
+            yield
     except SQLAlchemyError as error:
         raise SourceError(f"the database does not answer as it should: {line_of(error)}") from None
-    except RuntimeError as error:  # PyMySQL, for a way of proving a password that needs more
+
+
+@contextmanager
+def password_proved() -> Iterator[None]:
+    """Raise SourceError if PyMySQL lacks what proves a password to MySQL 8 without TLS."""
+    try:
+        yield
+    except RuntimeError as error:
         if "cryptography" not in str(error):
             raise
         raise SourceError(

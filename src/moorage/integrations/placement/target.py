@@ -13,7 +13,12 @@ from sqlalchemy import URL, Connection
 from sqlalchemy.exc import DataError, IntegrityError, SQLAlchemyError
 
 from moorage.integrations.placement.addresses import shown
-from moorage.integrations.placement.database import Snapshot, engine_of, line_of
+from moorage.integrations.placement.database import (
+    Snapshot,
+    engine_of,
+    line_of,
+    password_proved,
+)
 from moorage.integrations.placement.names import CLASSES, TRAITS
 from moorage.integrations.placement.schemas import HEADS, tables_of
 from moorage.integrations.placement.source_error import SourceError
@@ -117,7 +122,7 @@ def opened(url: URL) -> Iterator[Target]:
 
 @contextmanager
 def _connected(engine: sa.Engine, address: str) -> Iterator[Connection]:
-    with _said(address, "connect"):
+    with _said(address, "connect"), password_proved():
         connection = engine.connect()
     try:
         yield connection

@@ -22,13 +22,12 @@ def boskos(namespace: str | None) -> None:
     Boskos makes its dynamic types from its own configuration. Leases of the native API and of the
     lease proxy become owners as well: their holders must release them in Boskos.
     """
-    from moorage.integrations.boskos.objects import object_of
+    from moorage.integrations.boskos.objects import object_of, types_of
 
     with at_server(Admission) as admission, at_server(Boskos) as server:
         items = [
-            object_of(pool.name, namespace, one)
-            for pool in admission.pools()
-            if pool.limit is None and not pool.native_slots
-            for one in server.resources(pool.name)
+            object_of(kind, namespace, one)
+            for kind in types_of(admission.pools())
+            for one in server.resources(kind)
         ]
     show_json({"apiVersion": "v1", "kind": "List", "items": items})

@@ -11,6 +11,7 @@ from moorage.cli.support.kubernetes import cluster_options, connection_of
 from moorage.cli.support.options import example, json_option
 from moorage.cli.support.output import FAILED, UNREACHABLE, USAGE, Failure, say, show_json
 from moorage.cli.support.provisioning import FILE, carried_out
+from moorage.client.admission import Admission
 from moorage.client.boskos import Boskos
 from moorage.client.transport import RefusedError
 from moorage.wire.boskos import BoskosOutcome
@@ -101,8 +102,14 @@ def _in_cluster(kubeconfig: str | None, context: str | None, namespace: str | No
 
 def _imported(found: "Found") -> dict[str, list[BoskosOutcome]]:
     """Import the resources of each type; return the outcomes by type."""
+    from moorage.integrations.boskos.objects import types_of
+
     outcomes = {}
-    with at_server(Boskos) as server:
+    with at_server(Admission) as admission, at_server(Boskos) as server:
+        for kind in sorted(found.dynamic - found.resources.keys() - {*types_of(admission.pools())}):
+            found.problems.append(
+                f"{kind}: a dynamic type in Boskos, but not in the server's configuration of Boskos"
+            )
         for kind, resources in sorted(found.resources.items()):
             try:
                 outcomes[kind] = server.take_over(kind, resources)
