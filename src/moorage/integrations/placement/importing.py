@@ -127,7 +127,10 @@ class Import:
         ours = {}
         if not under_way:
             if found.size:
-                raise ImportingError("no import is under way: begin it with --copy")
+                raise ImportingError(
+                    "no import is under way: begin it with --copy, unless the ledger is in use"
+                    " since it was finished"
+                )
             return Step(reading, 0)
         sent = self._send(found)
         with ThreadPoolExecutor(1) as pool:
