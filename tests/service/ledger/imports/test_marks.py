@@ -159,7 +159,7 @@ def test_only_the_last_one_that_resumes_writes(database: Database) -> None:
 
 
 def test_an_abort_needs_no_name_and_ends_every_writer(database: Database) -> None:
-    """Whoever has begun: afterwards the ledger is empty, and the writer finds no import."""
+    """Another program has begun: afterwards the ledger is empty, and the writer finds no import."""
 
     async def scenario() -> None:
         rows = rows_of(differences(Ledger(), drawn(random.Random(7))))
