@@ -15,7 +15,11 @@ from moorage.integrations.placement.oddities import KINDS, Oddities
 from moorage.integrations.placement.original_api import ApiSource
 from moorage.integrations.placement.reading import Reading, silent
 from moorage.integrations.placement.rows import decoded
+from moorage.integrations.placement.sampling import Sizes
 from moorage.integrations.placement.source_error import SourceError
+from moorage.integrations.placement.verification import Verification, Verified
+from moorage.integrations.placement.whole_ledger import WholeLedger
+from tests.e2e.support.server import Server, serve
 
 ONE = "00000000-0000-4000-8000-000000000001"
 TWO = "00000000-0000-4000-8000-000000000002"
@@ -144,6 +148,27 @@ def test_dates_of_no_calendar_are_none(date: str) -> None:
     """They only cost the time of the change."""
     reading = read(sound(), {"Last-Modified": date})
     assert decoded("providers", reading.rows.providers[ONE]).created_at.year == 1970
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """An empty ledger."""
+    file = tmp_path_factory.mktemp("lying") / "m.sqlite"
+    with serve(file, "--auth", "noauth2") as running:
+        yield running
+
+
+@pytest.mark.parametrize(
+    "answer", [{}, None, b"<html>", [], {"resource_providers": [{"uuid": []}]}, b"[" * 50_000]
+)
+def test_a_comparison_ends_in_one_sentence(server: Server, answer: Any) -> None:
+    """Whatever the shape is."""
+    ours = Transport(server.url, "admin")
+    with served(sound() | {"/resource_providers": answer}) as url:
+        original = PlacementApi(Transport(url, "token", environ={}))
+        work = Verification(original, PlacementApi(ours), WholeLedger(ours), silent)
+        with pytest.raises(SourceError, match=r"127\.0\.0\.1"):
+            work.run(Sizes(), 2.0, Verified())
 
 
 def test_no_redirect_is_followed() -> None:
