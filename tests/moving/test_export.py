@@ -190,6 +190,44 @@ def test_a_killed_export_leaves_nothing_and_is_begun_again(
     assert both.done(*words).startswith("already exported, and the same: ")
 
 
+MEDDLED = """
+import os
+import sqlalchemy as sa
+from moorage.__main__ import main
+from moorage.integrations.placement import target
+
+commit = target.Target.commit
+
+def commits(self):
+    with sa.create_engine(os.environ["MEDDLED"]).begin() as other:
+        other.execute(sa.text("INSERT INTO users (id, external_id) VALUES (999999, 'somebody')"))
+    commit(self)
+
+target.Target.commit = commits
+main()
+"""
+"""The command; another program writes a row to the same database before it commits."""
+
+
+@pytest.mark.parametrize("engine", ["mariadb", "postgresql"])
+def test_a_database_that_others_write_to_is_noticed(
+    both: Pair, engine: str, tmp_path: Path
+) -> None:
+    """Such as an original that runs on it already: the export cannot see its rows."""
+    database = synced(engines.fresh(engine, tmp_path))
+    url = address_of(database).render_as_string(hide_password=False)
+    words = ["export", "placement", "--database", database]
+    meddled = subprocess.run(
+        [sys.executable, "-c", MEDDLED, *words],
+        env={**both.environment, "MEDDLED": url},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert meddled.returncode == 1, meddled.stdout
+    assert "another program has written to it" in meddled.stderr
+
+
 def test_a_ledger_that_changes_is_not_exported(both: Pair, tmp_path: Path) -> None:
     """Neither readings nor the result may mix two states; a trial may be of an older one."""
     database = synced(engines.fresh("sqlite", tmp_path))

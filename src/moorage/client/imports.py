@@ -29,13 +29,17 @@ class Imports(Room):
     from a Moorage server. Every call may be repeated.
     """
 
-    def begin(self, source: str) -> ImportShown:
+    def begin(
+        self, source: str, *, writer: str | None = None, resumes: bool = False
+    ) -> ImportShown:
         """Begin to import into an empty ledger, or resume the import of the same source.
 
-        RefusedError with the code `ledger_in_use`: the ledger is not empty; `import_exists`:
-        another source is being imported.
+        From then on rows and the end of other writers are refused with `import_taken`. `resumes`:
+        nothing new is begun. RefusedError with the code `ledger_in_use`: the ledger is not empty;
+        `import_exists`: another source is being imported; `import_not_found`: nothing is resumed.
         """
-        return self._call(imports.BEGIN_IMPORT, body={"source": source})
+        body = {"source": source, "writer": writer, "resumes": resumes}
+        return self._call(imports.BEGIN_IMPORT, body=body)
 
     def under_way(self) -> ImportShown:
         """Return the import that is under way; RefusedError `import_not_found`: there is none."""
@@ -45,9 +49,9 @@ class Imports(Room):
         """Write rows, and delete those that are gone: all or nothing, at most 1,000 of them."""
         self._call(imports.WRITE_IMPORTED_ROWS, body=rows_body(rows))
 
-    def finish(self) -> None:
+    def finish(self, writer: str | None = None) -> None:
         """End the import: from now on the ledger is used."""
-        self._call(imports.FINISH_IMPORT)
+        self._call(imports.FINISH_IMPORT, query={"writer": writer})
 
     def abort(self) -> None:
         """Delete everything that was imported, and end the import."""
@@ -90,6 +94,7 @@ def rows_body(rows: RowsWanted) -> dict[str, Any]:
     """Return rows for JSON; `asdict` would take ten times as long."""
     gone = rows.gone
     return {
+        "writer": rows.writer,
         "classes": [_name(one) for one in rows.classes],
         "traits": [_name(one) for one in rows.traits],
         "providers": [_provider(one) for one in rows.providers],

@@ -433,7 +433,7 @@ def _time(date: str | None) -> datetime | None:
 
     try:
         found = None if date is None else parsedate_to_datetime(date)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return None
     return found if found is not None and found.tzinfo is not None else None
 

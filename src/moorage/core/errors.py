@@ -56,6 +56,7 @@ class Code(StrEnum):
     NOT_EXPUNGED = "not_expunged"
     FENCED = "fenced"
     IMPORT_EXISTS = "import_exists"
+    IMPORT_TAKEN = "import_taken"
     # It belongs to another owner.
     HOLDER_MISMATCH = "holder_mismatch"
     CLASS_MANAGED = "class_managed"

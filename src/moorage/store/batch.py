@@ -4,11 +4,12 @@ from collections.abc import Iterator, Sequence
 from typing import ClassVar, Protocol
 
 from moorage.core.clock import Instant
+from moorage.core.ledger.model import Import
 from moorage.core.service_time import Timeline
 from moorage.store import changelog, service_clock
 from moorage.store.access.audit import AuditRow
 from moorage.store.api import Plan, Query, Statement, Write
-from moorage.store.import_mark import MarkChanged
+from moorage.store.import_mark import MarkChanged, mark_from
 
 
 class RoomChanges(Protocol):
@@ -45,7 +46,8 @@ def batch_save(
     now: Instant,
     timeline: Timeline | None = None,
     *,
-    importing: bool | None = False,
+    mark: Import | None = None,
+    minds_mark: bool = True,
 ) -> Plan[tuple[int, int] | None]:
     """Write the changes of a batch; return (epoch, revision), None if no follower is notified.
 
@@ -54,10 +56,10 @@ def batch_save(
         audit: rows of the audit log.
         now: the time of the batch.
         timeline: to be saved, if the batch has locked it.
-        importing: whether an import is under way by what the batch knows; None: it changes nothing
-            that this would forbid.
+        mark: the import that is under way by what the batch knows.
+        minds_mark: whether it changes something that another mark would forbid.
 
-    Raises MarkChanged: an import has begun or ended in the meantime.
+    Raises MarkChanged: an import has begun, ended or got another writer in the meantime.
     """
     first: list[Statement] = [Write("audit_insert", audit)] if audit else []
     if timeline is not None:
@@ -78,11 +80,13 @@ def batch_save(
     first.append(Query("clock_raise", (now,)))
     if not late:
         *_, raised, _ = yield [*first, _change_rows(parts, now)]
-        _check_mark(raised[0][-1], importing)
+        if minds_mark:
+            _check_mark(raised[0][-1], mark)
         revision, epoch = map(int, raised[0][:2])
         return epoch, revision
     *_, raised = yield first
-    _check_mark(raised[0][-1], importing)
+    if minds_mark:
+        _check_mark(raised[0][-1], mark)
     revision, epoch = map(int, raised[0][:2])
     for part in late:
         part.stamp(epoch, revision)
@@ -93,9 +97,9 @@ def batch_save(
     return epoch, revision
 
 
-def _check_mark(mark: str | None, importing: bool | None) -> None:
-    if importing is not None and (mark is not None) != importing:
-        raise MarkChanged("an import has begun or ended")
+def _check_mark(stored: str | None, known: Import | None) -> None:
+    if (None if stored is None else mark_from(stored)) != known:
+        raise MarkChanged("an import has begun, has ended or has another writer")
 
 
 def _change_rows(parts: Sequence[RoomChanges], now: Instant) -> Write:

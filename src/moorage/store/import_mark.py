@@ -31,7 +31,7 @@ _marks = json.Decoder(Import)
 
 
 class MarkChanged(Conflict):
-    """An import has begun or ended, which the batch did not know; read the mark, decide again."""
+    """The batch did not know the present mark; read it, decide again."""
 
 
 def mark_from(text: str) -> Import:

@@ -17,10 +17,14 @@ from moorage.wire.defaults import MAX_UNIT
 class ImportWanted:
     """Which ledger is imported: a description of it for people, without passwords.
 
-    The same description resumes an import that was interrupted.
+    The same description resumes an import that was interrupted. `writer` is a name that the program
+    has chosen for this run: until another run resumes the import, only rows with this name are
+    written. With `resumes` nothing new is begun.
     """
 
     source: str
+    writer: str | None = None
+    resumes: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,14 +112,23 @@ class RowsWanted:
     All or nothing. A parent, a provider of an allocation, and a custom name must be there, or be
     among these rows; the same rows again change nothing. Only the result of a request must be
     consistent: a provider is gone in the request in which its last consumer moves. Of what is
-    written and gone in one request, the row stays.
+    written and gone in one request, the row stays. `writer` is that of the beginning.
     """
+
+    writer: str | None = None
 
     classes: list[NameRow] = field(default_factory=list)
     traits: list[NameRow] = field(default_factory=list)
     providers: list[ProviderRow] = field(default_factory=list)
     consumers: list[ConsumerRow] = field(default_factory=list)
     gone: RowsGone = field(default_factory=RowsGone)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FinishAsked:
+    """Who ends the import: the `writer` of its beginning."""
+
+    writer: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -86,6 +86,7 @@ def test_everything_else_is_refused(database: str) -> None:
             elif not one.route.startswith("/v1/"):
                 assert status == 503, (one.method, one.route, body)
                 assert b"is being imported" in body, one
+                assert SOURCE.encode() not in body, one
             else:
                 code = json.loads(body).get("code") if status >= 400 else None
                 found.setdefault(f"{one.method} {one.route}", set()).add(code)

@@ -305,7 +305,7 @@ def test_an_original_that_stands_still_is_finished(tmp_path: Path, ledger: Ledge
     seen = []
 
     class Watched(Ledger):
-        def finish(self) -> None:
+        def finish(self, writer: str | None = None) -> None:
             seen.append("finish")
 
         def row(self, kind: RowKind, key: str) -> bytes | None:

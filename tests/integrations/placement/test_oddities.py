@@ -180,6 +180,62 @@ def test_rows_of_one_second_stay_in_order(tmp_path: Path) -> None:
     assert (second - first).total_seconds() < 1
 
 
+def test_a_provider_with_the_id_of_another_one_is_not_lost_silently(tmp_path: Path) -> None:
+    """A table without constraints may have it; both are named by the same foreign keys."""
+    loose = LOOSE.format("resource_providers")
+    file = made(tmp_path, loose, "UPDATE resource_providers SET id = 1")
+    assert read(file).oddities.found["provider_uuid_invalid"].count == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "there"),
+    [("X'6772C3BCC39F65'", "grüße"), ("X'6772F6DF65'", None), ("CAST(X'6100' AS TEXT)", None)],
+)
+def test_bytes_are_text_or_odd(tmp_path: Path, name: str, there: str | None) -> None:
+    """Nothing takes the place of what is no UTF-8: two names could become the same."""
+    file = made(tmp_path, f"UPDATE resource_providers SET name = {name} WHERE id = 2")
+    reading = read(file)
+    if there is None:
+        assert reading.oddities.found["provider_name_invalid"].count == 1
+    else:
+        assert row(reading, "providers", CHILD).name == there
+
+
+@pytest.mark.parametrize(
+    "time", ["9999-12-31T23:59:59-10:00", "0001-01-01T00:00:00+14:00", "0000-00-00 00:00:00"]
+)
+def test_a_time_that_is_none_is_missing(tmp_path: Path, time: str) -> None:
+    """Also one that only a zone puts out of all calendars."""
+    file = made(tmp_path, f"UPDATE inventories SET created_at = '{time}', updated_at = '{time}'")
+    assert read(file).oddities.found["time_missing"].count == 2
+
+
+@pytest.mark.parametrize("key", ["NULL", "'x'", "X'FF'", "9e999"])
+def test_an_id_may_be_anything(tmp_path: Path, key: str) -> None:
+    """A loose table: the id only orders rows of one second."""
+    file = made(tmp_path, LOOSE.format("inventories"), f"UPDATE inventories SET id = {key}")
+    reading = read(file)
+    assert reading.oddities.found == {}
+    assert row(reading, "providers", PROVIDER).inventories["VCPU"].total == 8
+
+
+@pytest.mark.parametrize("text", ["+" + "0" * 31, "\u0660" * 32, "0" * 15 + "_" + "0" * 16])
+def test_what_only_python_takes_for_a_uuid_is_none(tmp_path: Path, text: str) -> None:
+    """The original does not find it by any UUID."""
+    file = made(tmp_path, f"UPDATE resource_providers SET uuid = '{text}' WHERE id = 2")
+    assert read(file).oddities.found["provider_uuid_invalid"].count == 1
+
+
+def test_a_long_value_is_named_in_part(tmp_path: Path) -> None:
+    """The report and the memory do not grow with what a column has."""
+    file = made(
+        tmp_path,
+        f"UPDATE resource_providers SET name = '{'x' * 1_000_000}' WHERE id = 2",
+    )
+    (named,) = read(file).oddities.found["provider_name_invalid"].named
+    assert len(named) == 1_000
+
+
 @pytest.mark.parametrize(
     ("leave_out", "complete", "said"),
     [

@@ -112,6 +112,14 @@ def test_other_addresses_are_refused_without_showing_them(text: str) -> None:
     assert "secret" not in str(refused.value)
 
 
+def test_an_at_sign_in_a_password_must_be_quoted() -> None:
+    """Otherwise a part of the password would count as the host, which is shown."""
+    with pytest.raises(SourceError, match="%40") as refused:
+        address_of("mysql://u:top@secret@h/placement")
+    assert "secret" not in str(refused.value)
+    assert address_of("mysql://u:top%40secret@h/placement").password == "top@secret"
+
+
 def test_a_file_with_a_password_must_be_private(tmp_path: Path) -> None:
     """Others could read it."""
     file = tmp_path / "placement.url"

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from moorage.core.ledger.importing import Beginning
 from moorage.core.ledger.inventory import InventorySpec
 from moorage.core.ledger.search.catalog.packed_chunk import PackedRecords
 from moorage.service.app import Service
@@ -432,7 +433,7 @@ async def test_a_restart_after_an_import_begins_with_the_file(world: World) -> N
     async with world.serving() as service:
         await grow(service, 0, 3)
         await service.operations.wipe()
-        await service.imports.begin("a source", TESTER)
+        await service.imports.begin(Beginning("a source"), TESTER)
         first = drawn(Random(7))
         await service.imports.write(rows_of(differences(Ledger(), first)))
     shutil.copy(world.file, f"{world.file}.old")

@@ -4,11 +4,12 @@
 """
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
 from moorage.core.ledger.model import Import
-from moorage.core.limits import IMPORT_SOURCE_LENGTH_MAX
+from moorage.core.limits import IDENTIFIER_LENGTH_MAX, IMPORT_SOURCE_LENGTH_MAX
 from moorage.core.texts import check_plain
 
 
@@ -43,17 +44,31 @@ class ImportChange(Struct, frozen=True):
     after: Import | None
 
 
+class Beginning(Struct, frozen=True):
+    """What is imported, and which program writes the rows. `resumes`: nothing new is begun."""
+
+    source: str
+    writer: str | None = None
+    resumes: bool = False
+
+
 def begin(
-    facts: ImportFacts, now: Instant, source: str, by: str
+    facts: ImportFacts, now: Instant, wanted: Beginning, by: str
 ) -> tuple[ImportChange | None, Import]:
     """Begin to import into an empty ledger; with the same source an import is resumed.
 
-    Returns the change, None if it is resumed, and the import. Raises IMPORT_EXISTS, LEDGER_IN_USE,
-    INVALID.
+    From then on only `wanted.writer` writes: what another program has read is older. Returns the
+    change, None if nothing changes, and the import. Raises IMPORT_EXISTS, IMPORT_NOT_FOUND,
+    LEDGER_IN_USE, INVALID.
     """
+    source, writer = wanted.source, wanted.writer
     if not 1 <= len(source) <= IMPORT_SOURCE_LENGTH_MAX:
         raise Error(Code.INVALID, f"source must have 1 to {IMPORT_SOURCE_LENGTH_MAX} characters.")
     check_plain("source", source)
+    if writer is not None:
+        if not 1 <= len(writer) <= IDENTIFIER_LENGTH_MAX:
+            raise Error(Code.INVALID, f"writer must have 1 to {IDENTIFIER_LENGTH_MAX} characters.")
+        check_plain("writer", writer)
     mark = facts.mark
     if mark is not None:
         if mark.source != source:
@@ -61,7 +76,12 @@ def begin(
                 Code.IMPORT_EXISTS,
                 f"'{mark.source}' is being imported: finish or abort that import first.",
             )
-        return None, mark
+        if mark.writer == writer:
+            return None, mark
+        mark = replace(mark, writer=writer)
+        return ImportChange(mark), mark
+    if wanted.resumes:
+        raise not_found()
     counts = facts.counts
     assert counts is not None, "the number of rows is loaded"
     if counts:
@@ -71,7 +91,7 @@ def begin(
             f" {counts.consumers} consumers, {counts.classes} custom resource classes and"
             f" {counts.traits} custom traits.",
         )
-    mark = Import(source, now, by)
+    mark = Import(source, now, by, writer)
     return ImportChange(mark), mark
 
 
@@ -82,14 +102,26 @@ def under_way(facts: ImportFacts) -> Import:
     return facts.mark
 
 
+def written_by(facts: ImportFacts, writer: str | None) -> Import:
+    """Return the import whose rows a program writes. Raises IMPORT_NOT_FOUND, IMPORT_TAKEN."""
+    mark = under_way(facts)
+    if mark.writer != writer:
+        raise Error(
+            Code.IMPORT_TAKEN,
+            "Another program has taken over this import: wait until that has ended, then begin"
+            " again.",
+        )
+    return mark
+
+
 def not_found() -> Error:
     """Return the error for a request that needs an import."""
     return Error(Code.IMPORT_NOT_FOUND, "No ledger is being imported.")
 
 
-def refusal(mark: Import) -> Error:
-    """Return the error for everything else that needs the ledger during an import."""
-    return Error(
-        Code.IMPORTING,
-        f"The ledger is being imported from '{mark.source}': try again when that is finished.",
-    )
+def refusal() -> Error:
+    """Return the error for everything else that needs the ledger during an import.
+
+    It does not name the source, which clients of the Placement API need not know.
+    """
+    return Error(Code.IMPORTING, "The ledger is being imported: try again when that is finished.")

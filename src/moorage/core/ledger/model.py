@@ -134,12 +134,14 @@ class Consumer(Struct, frozen=True):
 class Import(Struct, frozen=True, gc=False):
     """The import of another ledger that is under way: from where, since when, by whom.
 
-    While it stands, nothing else changes the ledger.
+    While it stands, nothing else changes the ledger. `writer` is the name of the program that
+    writes its rows now; None: it has chosen no name.
     """
 
     source: str
     since: Instant
     by: str
+    writer: str | None = None
 
 
 class ProviderRecord(Struct, frozen=True, gc=False):

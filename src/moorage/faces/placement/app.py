@@ -196,9 +196,8 @@ class PlacementFace:
                     HTTPStatus.FORBIDDEN,
                     f"Policy does not allow placement:{route.rule} to be performed.",
                 )
-        importing = self._service.imports.shown
-        if importing is not None and path not in OPEN_PATHS:
-            raise refusal(importing)
+        if self._service.imports.shown is not None and path not in OPEN_PATHS:
+            raise refusal()
         return route, version
 
     def _project(self, scope: Scope) -> str | None:

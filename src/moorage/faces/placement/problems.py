@@ -88,6 +88,7 @@ OUTCOMES: dict[Code, WireProblem] = {
     Code.NOT_EXPUNGED: WireProblem(409),
     Code.FENCED: WireProblem(409),
     Code.IMPORT_EXISTS: WireProblem(409),
+    Code.IMPORT_TAKEN: WireProblem(409),
     Code.HOLDER_MISMATCH: WireProblem(403),
     Code.CLASS_MANAGED: WireProblem(409),
     Code.ROOT_TAKEN: WireProblem(409),

@@ -91,6 +91,7 @@ PARAMETERS = {
     "revoke_leases": "Whether the leases of the token end, too, not only its tickets.",
     "user": "Only consumers of this user.",
     "wait": "How long to wait, in seconds; at most 60.",
+    "writer": "The name of the program that writes the rows, as at the beginning.",
 }
 """Query parameters, for all routes that have them."""
 

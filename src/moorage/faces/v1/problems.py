@@ -56,6 +56,7 @@ STATUSES: dict[Code, int] = {
     Code.NOT_EXPUNGED: 409,
     Code.FENCED: 409,
     Code.IMPORT_EXISTS: 409,
+    Code.IMPORT_TAKEN: 409,
     Code.HOLDER_MISMATCH: 403,
     Code.CLASS_MANAGED: 409,
     Code.ROOT_TAKEN: 409,

@@ -3,8 +3,9 @@
 An import reads all of the original: `reading.py` from its database, `original_api.py` over its API.
 `addresses.py` says where the database is, `database.py` reads its tables at one moment,
 `schemas.py` knows the schema of each release, `source_error.py` is why it cannot be read.
-`tables/` and `names.py` make rows of the tables, with what `values.py` says of single values and
-`capacity_there.py` of capacity; `oddities.py` has all that may be odd, and what becomes of it.
+`tables/`, `names.py` and `inventories.py` make rows of the tables, with what `values.py` says of
+single values and `capacity_there.py` of capacity; `oddities.py` has all that may be odd, and what
+becomes of it.
 `rows.py` holds all rows, `ledger.py` reads and writes those of Moorage, `difference.py` compares
 both and orders what is to be sent, `importing.py` has the steps of an import, `report.py` writes
 what was found.

@@ -46,6 +46,8 @@ def address_of(text: str, where: str = "--database") -> URL:
     kind = url.drivername.partition("+")[0]
     if kind not in DRIVERS:
         raise SourceError(f"{where}: databases of the kind '{kind}' are not read: {form}")
+    if "@" in (url.host or ""):
+        raise SourceError(f"{where}: write @ as %40 in a password or in the name of an account")
     if not url.database:
         raise SourceError(f"{where} names no database: {form}")
     return url.set(drivername=DRIVERS[kind])

@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
+from http.client import HTTPConnection
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -16,6 +17,12 @@ NEWEST = 39
 
 SECONDS_MAX = 600.0
 """How long to wait for one answer: the original takes minutes for a list of all candidates."""
+
+MISFITS = (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError)
+"""What Python raises for an answer of another shape."""
+
+LINE_MAX = 300
+"""Characters of Python's own message."""
 
 Token = Callable[[bool], str]
 """Returns the token; True: another one, because the last one was not accepted."""
@@ -45,6 +52,7 @@ class PlacementApi:
         self._transport = transport
         self._token = token
         self._threads = threading.local()
+        self._open: list[HTTPConnection] = []
         self.url = transport.url
         self.prefix = urlsplit(transport.url).path.rstrip("/")
         """The path below which it is: links in answers begin with it."""
@@ -76,15 +84,27 @@ class PlacementApi:
             status, sent, raw = self._got(path, headers)
         return Answer(status, _value(raw), _seconds(sent, "last-modified"), _seconds(sent, "date"))
 
+    def close(self) -> None:
+        """Close the connections of all threads, which must have ended."""
+        for connection in self._open:
+            connection.close()
+        self._open.clear()
+
     def _got(self, path: str, headers: Mapping[str, str]) -> tuple[int, Mapping[str, str], bytes]:
         connection = getattr(self._threads, "connection", None)
         if connection is None:
             connection = self._threads.connection = self._transport.connection(SECONDS_MAX)
+            self._open.append(connection)
         try:
             return self._transport.got(connection, path, headers)
         except UnreachableError:
             # The server may close a connection that it has not used for a while.
             return self._transport.got(connection, path, headers)
+
+
+def not_placement(url: str, error: Exception) -> SourceError:
+    """Return the error for an answer of another shape."""
+    return SourceError(f"{url} does not answer as a Placement API: {str(error)[:LINE_MAX]}")
 
 
 def _value(raw: bytes) -> Any:
@@ -97,5 +117,5 @@ def _value(raw: bytes) -> Any:
 def _seconds(headers: Mapping[str, str], name: str) -> float | None:
     try:
         return parsedate_to_datetime(headers[name]).timestamp()
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, OverflowError):
         return None

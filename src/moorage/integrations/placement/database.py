@@ -204,9 +204,38 @@ def engine_of(url: URL, kind: str, *, writes: bool = False) -> Engine:
     if not writes and kind != "postgresql":
         options["isolation_level"] = "AUTOCOMMIT"
     try:
-        return sa.create_engine(url, connect_args=arguments, **options)
+        engine = sa.create_engine(url, connect_args=arguments, **options)
     except (SQLAlchemyError, TypeError) as error:
         raise SourceError(f"cannot open {shown(url)}: {line_of(error)}") from None
+    if kind == "postgresql" and not writes:
+        _keep_odd_times(engine)
+    return engine
+
+
+def _keep_odd_times(engine: Engine) -> None:
+    """Get times that Python has not, such as infinity, as texts: psycopg would end the reading."""
+    from psycopg import DataError
+    from psycopg.abc import Buffer
+    from psycopg.types.datetime import TimestampLoader, TimestamptzLoader
+
+    class Plain(TimestampLoader):
+        def load(self, data: Buffer) -> Any:
+            try:
+                return super().load(data)
+            except DataError:
+                return bytes(data).decode()
+
+    class Zoned(TimestamptzLoader):
+        def load(self, data: Buffer) -> Any:
+            try:
+                return super().load(data)
+            except DataError:
+                return bytes(data).decode()
+
+    @sa.event.listens_for(engine, "connect")
+    def connected(connection: Any, _record: Any) -> None:
+        connection.adapters.register_loader("timestamp", Plain)
+        connection.adapters.register_loader("timestamptz", Zoned)
 
 
 def _conversions() -> dict[Any, Any]:

@@ -77,8 +77,14 @@ class Export:
                     " its schema with `placement-manage db sync`"
                 )
             self._write(wanted, target)
+            mark = target.snapshot().mark()
             self._check(wanted, target, read, closed)
             target.commit()
+            if target.snapshot().mark() != mark:
+                raise ExportingError(
+                    f"{target.shown} was exported to, but another program has written to it"
+                    " meanwhile: stop that, make a new database, and run the same command again"
+                )
         return self._exported(wanted)
 
     def _exported(self, wanted: "Wanted", *, already: bool = False) -> Exported:

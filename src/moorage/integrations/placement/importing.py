@@ -1,12 +1,14 @@
 """The steps of an import: copy, follow, finish, abort. Each can be repeated after an interruption.
 
 Each step reads the whole original, compares it with the ledger row by row, and sends what differs.
-So it keeps no state, and trusts no generation and no time of the original.
+So it keeps no state, and trusts no generation and no time of the original. The step that began last
+is the only one that writes: what another one has read, or has sent before it was killed, is older.
 """
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from uuid import uuid4
 
 from moorage.client.transport import RefusedError
 from moorage.integrations.placement.difference import Difference, difference, stages
@@ -80,6 +82,7 @@ class Import:
         self._oddities = oddities
         self._progress = progress
         self._on_read = on_read
+        self._writer = str(uuid4())
 
     def whole(self) -> Step:
         """Copy and finish."""
@@ -96,14 +99,15 @@ class Import:
 
     def copy(self) -> Step:
         """Begin the import, or resume it, and write all rows."""
-        self._is_under_way()
+        resumes = self._take_over()
         reading = self._read()
-        self._ledger.begin(self._source.shown)
+        if not resumes:
+            self._ledger.begin(self._source.shown, writer=self._writer)
         return Step(reading, self._send(self._compared(reading)))
 
     def follow(self) -> Step:
         """Write the rows that have changed since."""
-        if not self._is_under_way():
+        if not self._take_over():
             raise ImportingError("no import is under way: begin it with --copy")
         reading = self._read()
         return Step(reading, self._send(self._compared(reading)))
@@ -113,7 +117,7 @@ class Import:
 
         If the command was killed after the last request, the ledger is used already.
         """
-        under_way = self._is_under_way()
+        under_way = self._take_over()
         with ThreadPoolExecutor(1) as pool:
             # Both take seconds, of different servers, and clients are waiting.
             rows = pool.submit(lambda: {kind: dict(self._ledger.rows(kind)) for kind in KINDS})
@@ -123,7 +127,10 @@ class Import:
         ours = {}
         if not under_way:
             if found.size:
-                raise ImportingError("no import is under way: begin it with --copy")
+                raise ImportingError(
+                    "no import is under way: begin it with --copy, unless the ledger is in use"
+                    " since it was finished"
+                )
             return Step(reading, 0)
         sent = self._send(found)
         with ThreadPoolExecutor(1) as pool:
@@ -132,7 +139,7 @@ class Import:
                 self._check_written(reading, found)
             if not unchanged.result():
                 self._check_same(reading, self._read())
-        self._ledger.finish()
+        self._ledger.finish(self._writer)
         return Step(reading, sent)
 
     def _check_same(self, before: Reading, now: Reading) -> None:
@@ -165,8 +172,11 @@ class Import:
         """Delete all that was imported, and end the import."""
         self._ledger.abort()
 
-    def _is_under_way(self) -> bool:
-        """Return whether this original is being imported. Raises ImportingError: another one is."""
+    def _take_over(self) -> bool:
+        """Be the one that writes; return whether this original is being imported.
+
+        Raises ImportingError: another one is.
+        """
         try:
             shown = self._ledger.under_way()
         except RefusedError as refusal:
@@ -178,6 +188,7 @@ class Import:
                 f"{shown.source} is being imported, not {self._source.shown}: finish or abort that"
                 " import first"
             )
+        self._ledger.begin(self._source.shown, writer=self._writer, resumes=True)
         return True
 
     def _read(self) -> Reading:
@@ -207,7 +218,8 @@ class Import:
         done = 0
         with ThreadPoolExecutor(IN_FLIGHT) as pool:
             for stage in stages(found):
-                sent = [(pool.submit(self._ledger.write, one), _size(one)) for one in stage]
+                named = [replace(one, writer=self._writer) for one in stage]
+                sent = [(pool.submit(self._ledger.write, one), _size(one)) for one in named]
                 try:
                     for future, size in sent:
                         future.result()

@@ -30,10 +30,12 @@ class Ledger(Imports):
         operation = imports.LIST_LEDGER_ROWS
         address = operation.address(query={"kind": kind, "after": after, "limit": limit})
         connection = self._transport.connection()
-        status, _, raw = self._transport.got(connection, address, {})
-        connection.close()
+        try:
+            status, _, raw = self._transport.got(connection, address, {})
+        finally:
+            connection.close()
         if status != HTTPStatus.OK:
-            self._transport.request(operation.method, address)  # raises
+            return super().page(kind, after, limit)  # it raises, unless the refusal was temporary
         try:
             return _decode(raw)
         except msgspec.DecodeError as error:

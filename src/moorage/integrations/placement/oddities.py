@@ -8,6 +8,9 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+NAMED_LENGTH_MAX = 1_000
+"""Characters in the description of one oddity; a column of the original may have a gigabyte."""
+
 LISTED_MAX = 100_000
 """Oddities of one kind that the report names; more are only counted."""
 
@@ -90,7 +93,7 @@ KINDS = {
         leave_out="the consumer is left out, so the next request may create it",
     ),
     "provider_uuid_invalid": Kind(
-        "a provider whose UUID is none, or is another one's",
+        "a provider whose UUID is none, or whose UUID or id is another one's",
         leave_out="the provider is left out, with all below it",
     ),
     "provider_name_invalid": Kind(
@@ -187,7 +190,7 @@ class Oddities:
             found = self.found[code] = Found(self._fate(code))
         found.count += 1
         if len(found.named) < LISTED_MAX:
-            found.named.append(what)
+            found.named.append(what[:NAMED_LENGTH_MAX])
         return found.fate
 
     def _fate(self, code: str) -> Fate:

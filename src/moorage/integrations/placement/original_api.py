@@ -11,18 +11,21 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from moorage.client.transport import UnreachableError
-from moorage.integrations.placement.asking import Answer, PlacementApi
+from moorage.integrations.placement.asking import MISFITS, Answer, PlacementApi, not_placement
 from moorage.integrations.placement.capacity_there import note_over_capacity
+from moorage.integrations.placement.inventories import inventory_of
 from moorage.integrations.placement.names import CLASSES, TRAITS
-from moorage.integrations.placement.oddities import Oddities
+from moorage.integrations.placement.oddities import Fate, Oddities
 from moorage.integrations.placement.reading import Progress, Reading
 from moorage.integrations.placement.rows import Rows, decoded, encoded
 from moorage.integrations.placement.source_error import SourceError
 from moorage.integrations.placement.values import (
     BEGINNING,
     INCOMPLETE,
+    integer_of,
     is_custom,
     name_of,
+    text_of,
     type_of,
     uuid_of,
 )
@@ -41,6 +44,10 @@ OLDEST = 28
 
 TYPED = 38
 
+NUMBERS = ("total", "reserved", "min_unit", "max_unit", "step_size", "allocation_ratio")
+
+COMPLETED = Fate.COMPLETED
+
 BLIND = (
     "consumers without allocations, which refused requests have left behind",
     "allocations, inventories and traits of providers that have no record",
@@ -52,10 +59,12 @@ BLIND = (
 
 @dataclass
 class _Provider:
-    """A provider, from several answers of one generation."""
+    """A provider, from several answers of one generation; values are as they were sent."""
 
     shown: dict[str, Any]
-    inventories: dict[str, InventoryRow] = field(default_factory=dict)
+    inventories: dict[str, Any] = field(default_factory=dict)
+    offered: datetime = BEGINNING
+    """When its inventories have changed."""
     traits: list[str] = field(default_factory=list)
     aggregates: set[str] = field(default_factory=set)
     consumers: list[str] = field(default_factory=list)
@@ -75,10 +84,8 @@ class ApiSource:
             return _ApiReading(self._api, oddities, progress).whole()
         except UnreachableError as error:
             raise SourceError(str(error)) from None
-        except (LookupError, TypeError, AttributeError, ValueError) as error:
-            raise SourceError(
-                f"{self._api.url} does not answer as a Placement API: {error}"
-            ) from None
+        except MISFITS as error:
+            raise not_placement(self._api.url, error) from None
 
     def is_unchanged(self, reading: Reading) -> bool:
         """See `Source`. Only another reading can tell."""
@@ -92,6 +99,7 @@ class ApiSource:
 
     def close(self) -> None:
         """See `Source`."""
+        self._api.close()
 
 
 class _ApiReading:
@@ -106,6 +114,7 @@ class _ApiReading:
         self._rows = Rows()
         self._inventories: dict[str, dict[str, InventoryRow]] = {}
         self._used: dict[tuple[str, str], int] = {}
+        self._provider_names: set[str] = set()
         self._typed = True
 
     def whole(self) -> Reading:
@@ -205,22 +214,10 @@ class _ApiReading:
     def _put_together(
         self, shown: Answer, inventories: Answer, traits: Answer, aggregates: Answer, held: Answer
     ) -> _Provider:
-        at = _time(inventories)
         return _Provider(
             shown.value,
-            {
-                name: InventoryRow(
-                    total=one["total"],
-                    reserved=one["reserved"],
-                    min_unit=one["min_unit"],
-                    max_unit=one["max_unit"],
-                    step_size=one["step_size"],
-                    allocation_ratio=float(one["allocation_ratio"]),
-                    created_at=at,
-                    updated_at=at,
-                )
-                for name, one in sorted(inventories.value["inventories"].items())
-            },
+            dict(sorted(inventories.value["inventories"].items())),
+            _time(inventories),
             sorted(traits.value["traits"]),
             set(aggregates.value["aggregates"]),
             list(held.value["allocations"]),
@@ -232,21 +229,27 @@ class _ApiReading:
         what = f"provider {named} ({given})"
         uuid = uuid_of(named, self._oddities, "provider")
         name = name_of(given)
-        if uuid is None:
+        if uuid is None or uuid in self._rows.providers:
             self._oddities.note("provider_uuid_invalid", what)
             return
-        if name is None:
+        if name is None or name in self._provider_names:
             self._oddities.note("provider_name_invalid", what)
             return
-        inventories = dict(self._known(one.inventories, CLASSES, "class_unknown", what))
-        parent = one.shown.get("parent_provider_uuid")
+        parent, above = one.shown.get("parent_provider_uuid"), None
+        if parent is not None:
+            above = uuid_of(parent, self._oddities, "provider")
+            if above is None:
+                self._oddities.note("parent_missing", f"{what}, parent {parent}")
+                return
+        self._provider_names.add(name)
+        inventories = dict(self._offered(one, what))
         self._inventories[uuid] = inventories
         self._rows.providers[uuid] = encoded(
             ProviderRow(
                 uuid=uuid,
                 name=name,
-                generation=one.shown["generation"],
-                parent=None if parent is None else uuid_of(parent, self._oddities, "provider"),
+                generation=self._generation(one.shown["generation"], what),
+                parent=above,
                 created_at=one.changed,
                 updated_at=one.changed,
                 inventories=inventories,
@@ -260,11 +263,25 @@ class _ApiReading:
             )
         )
 
+    def _offered(self, one: _Provider, what: str) -> Iterator[tuple[str, InventoryRow]]:
+        for name, given in self._known(one.inventories, CLASSES, "class_unknown", what):
+            values = [given[member] for member in NUMBERS]
+            times = one.offered, one.offered
+            found = inventory_of(values, times, self._oddities, f"{what}, {name}")
+            if found is not None:
+                yield name, found
+
+    def _generation(self, given: Any, what: str) -> int:
+        number = integer_of(given, 0)
+        if number is None:
+            self._oddities.note("generation_missing", what)
+        return number or 0
+
     def _known(
         self, named: dict[str, V], standard: frozenset[str], code: str, what: str
     ) -> Iterator[tuple[str, V]]:
         for name, value in named.items():
-            if name in standard or is_custom(name):
+            if text_of(name) is not None and (name in standard or is_custom(name)):
                 yield name, value
             else:
                 self._oddities.note(code, f"{what}: {name}")
@@ -278,7 +295,11 @@ class _ApiReading:
                 yield uuid
 
     def _take_orphans_out(self) -> None:
-        """Take out providers whose parent was created or deleted while the others were read."""
+        """Take out providers whose parent is not there, and those that are below themselves.
+
+        While the others were read, a parent may have come or gone, or may have changed places with
+        its child.
+        """
         parents = {
             key: decoded("providers", row).parent for key, row in self._rows.providers.items()
         }
@@ -290,6 +311,9 @@ class _ApiReading:
                     self._oddities.note("parent_missing", f"provider {key}, parent {parent}")
                     del parents[key], self._rows.providers[key], self._inventories[key]
                     gone = True
+        for key in _below_themselves(parents):
+            self._oddities.note("parent_cycle", f"provider {key}, parent {parents[key]}")
+            del self._rows.providers[key], self._inventories[key]
 
     def _consumer(self, name: str) -> tuple[str, Answer]:
         return name, self._get(f"/allocations/{name}")
@@ -302,7 +326,11 @@ class _ApiReading:
         allocations = self._amounts(uuid, answer.value["allocations"])
         if not allocations:
             return  # it is gone, since the provider was read
-        project, user = answer.value["project_id"], answer.value["user_id"]
+        project, user = (text_of(answer.value[name]) for name in ("project_id", "user_id"))
+        if project is None or user is None:
+            if self._oddities.note("consumer_owner_missing", f"consumer {uuid}") is not COMPLETED:
+                return
+            project, user = project or INCOMPLETE, user or INCOMPLETE
         if INCOMPLETE in (project, user):
             self._oddities.note("consumer_incomplete", f"consumer {uuid}")
         kind = type_of(answer.value.get("consumer_type")) if self._typed else None
@@ -316,7 +344,7 @@ class _ApiReading:
         self._rows.consumers[uuid] = encoded(
             ConsumerRow(
                 uuid=uuid,
-                generation=answer.value["consumer_generation"],
+                generation=self._generation(answer.value["consumer_generation"], uuid),
                 project=project,
                 user=user,
                 type=kind,
@@ -337,9 +365,25 @@ class _ApiReading:
                     self._oddities.note("allocation_without_provider", what)
                 elif resource not in offered:
                     self._oddities.note("allocation_without_inventory", what)
+                elif integer_of(amount, 1) is None:
+                    self._oddities.note("allocation_invalid", what)
                 else:
                     found.setdefault(uuid, {})[resource] = amount
         return found
+
+
+def _below_themselves(parents: dict[str, str | None]) -> list[str]:
+    """Return what is in a cycle of parents, or below one; every parent is there."""
+    settled: dict[str, bool] = {}
+    for key in parents:
+        line: dict[str, None] = {}
+        at: str | None = key
+        while at is not None and at not in settled and at not in line:
+            line[at] = None
+            at = parents[at]
+        wrong = at is not None and (at in line or settled[at])
+        settled.update(dict.fromkeys(line, wrong))
+    return [key for key, wrong in settled.items() if wrong]
 
 
 def _time(answer: Answer) -> datetime:

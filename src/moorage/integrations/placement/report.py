@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from moorage.client.run.clock import instant
-from moorage.client.run.printing import printable
+from moorage.client.run.printing import printable, printable_json
 from moorage.integrations.placement.oddities import KINDS, choices_text
 from moorage.integrations.placement.reading import Reading
 from moorage.integrations.placement.schemas import HEADS
@@ -24,8 +24,9 @@ class Report:
     def write(self, reading: Reading) -> None:
         """Write both files. Raises OSError."""
         described = described_reading(reading, self._source)
-        _replace(self.json, json.dumps(described, indent=2, ensure_ascii=False) + "\n")
-        _replace(self.text, "".join(f"{line}\n" for line in _lines(described)))
+        text = json.dumps(described, indent=2, ensure_ascii=False)
+        _replace(self.json, printable_json(text) + "\n")
+        _replace(self.text, "".join(f"{printable(line)}\n" for line in _lines(described)))
 
 
 def described_reading(reading: Reading, source: str) -> dict[str, Any]:
@@ -63,7 +64,7 @@ def _lines(described: dict[str, Any]) -> Iterator[str]:
         if one["choices"]:
             yield f"  {one['choices']}"
         for what in one["which"]:
-            yield f"  - {printable(what)}"
+            yield f"  - {what}"
         if one["count"] > len(one["which"]):
             yield f"  - and {one['count'] - len(one['which'])} more"
 

@@ -19,17 +19,17 @@ from moorage.integrations.placement.database import (
     line_of,
     password_proved,
 )
-from moorage.integrations.placement.names import CLASSES, TRAITS
 from moorage.integrations.placement.schemas import HEADS, tables_of
 from moorage.integrations.placement.source_error import SourceError
+from moorage.integrations.placement.values import is_custom
 
 ROWS_AT_ONCE = 2_000
 """Rows of one statement."""
 
 TIMED = ("created_at", "updated_at")
 
-STANDARD = {"resource_classes": CLASSES, "traits": TRAITS}
-"""Tables that the original itself fills with standard names, when it starts."""
+NAMED = ("resource_classes", "traits")
+"""Tables that the original itself fills with the standard names of its release, when it starts."""
 
 
 class Target:
@@ -51,8 +51,8 @@ class Target:
     def occupied(self) -> Iterator[str]:
         """Yield the tables that have rows of somebody."""
         for table in tables_of(self.head):
-            if table in STANDARD:
-                if any(name not in STANDARD[table] for name in self.names(table)):
+            if table in NAMED:
+                if any(is_custom(name) for name in self.names(table)):
                     yield table
             elif self._connection.scalar(sa.text(f"SELECT 1 FROM {table} LIMIT 1")):
                 yield table

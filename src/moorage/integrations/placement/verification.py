@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from moorage.client.transport import RefusedError
-from moorage.integrations.placement.asking import PlacementApi
+from moorage.integrations.placement.asking import MISFITS, PlacementApi, not_placement
 from moorage.integrations.placement.judging import (
     ABSENT,
     ROUNDED,
@@ -103,6 +103,15 @@ class Verification:
 
     def run(self, sizes: Sizes, seconds: float, verified: Verified) -> None:
         """Ask all questions of a sample; times may differ by some seconds."""
+        try:
+            self._run(sizes, seconds, verified)
+        except MISFITS as error:
+            raise not_placement(self._original.url, error) from None
+        finally:
+            self._original.close()
+            self._ours.close()
+
+    def _run(self, sizes: Sizes, seconds: float, verified: Verified) -> None:
         minor = min(self._original.agree(), self._ours.agree())
         self._original.minor = self._ours.minor = minor
         self._check_used()

@@ -163,7 +163,6 @@ class Batches:
         if not (ledger or admission or fleet or made.changes.imports or made.rows or late):
             return made
         parts = [room.part() for room in rooms.all]
-        marked = imports is not None and imports.after is not None
         try:
             raised = await transaction.run(
                 batch_store.batch_save(
@@ -171,7 +170,8 @@ class Batches:
                     made.rows,
                     now,
                     rooms.world.timeline,
-                    importing=marked if ledger else None,
+                    mark=None if imports is None else imports.after,
+                    minds_mark=bool(ledger),
                 ),
                 aside=rooms.ledger.large,
             )

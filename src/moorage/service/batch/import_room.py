@@ -14,7 +14,7 @@ from moorage.store.api import Plan
 def check_imported(world: World) -> None:
     """Raise IMPORTING while an import is under way: what is asked for needs the whole ledger."""
     if world.imports is not None and world.imports.mark is not None:
-        raise importing.refusal(world.imports.mark)
+        raise importing.refusal()
 
 
 class ImportRoom:
@@ -42,12 +42,12 @@ class ImportRoom:
         """Return why a request is refused before it is decided: it needs the ledger."""
         if self.mark is None or work.imports or work.is_followed or not len(keys.ledger):
             return None
-        return importing.refusal(self.mark)
+        return importing.refusal()
 
     def check(self, work: UseCase[object], changes: Changes) -> None:
         """Refuse a decision that changes the ledger. Raises IMPORTING."""
         if self.mark is not None and changes.ledger and not work.imports:
-            raise importing.refusal(self.mark)
+            raise importing.refusal()
 
     def decided(self, changes: Changes) -> None:
         """Apply a decision."""

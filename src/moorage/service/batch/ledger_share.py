@@ -52,7 +52,7 @@ class LedgerShare:
         if request is None:
             return None
         if self._importing is not None:
-            return importing.refusal(self._importing).message
+            return importing.refusal().message
         keys = keys_for([request])
         if not self._is_loaded(keys):
             if self._extra.is_enough:

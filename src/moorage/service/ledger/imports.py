@@ -8,12 +8,13 @@ import asyncio
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import ClassVar
+from uuid import uuid4
 
 from moorage.core.errors import Code, Error
 from moorage.core.ids import ConsumerId
 from moorage.core.ledger import importing, imports
 from moorage.core.ledger.facts import Keys as LedgerKeys
-from moorage.core.ledger.importing import ImportChange, ImportKeys, RowCounts
+from moorage.core.ledger.importing import Beginning, ImportChange, ImportKeys, RowCounts
 from moorage.core.ledger.imports import Rows
 from moorage.core.ledger.model import Consumer, CustomName, Described, Import
 from moorage.core.limits import IMPORT_ROWS_MAX
@@ -30,20 +31,6 @@ from moorage.service.feed.peer_changes import PeerChanges
 from moorage.service.pages import page_of, rows_to_read
 from moorage.store.api import Engine
 from moorage.store.ledger import reads
-
-RACED = frozenset(
-    {
-        Code.LEDGER_IN_USE,
-        Code.PROVIDER_IN_USE,
-        Code.PROVIDER_HAS_CHILDREN,
-        Code.CLASS_IN_USE,
-        Code.TRAIT_IN_USE,
-    }
-)
-"""The refusals of an abort that others race by writing rows."""
-
-RACES_MAX = 100
-"""How often an abort begins again."""
 
 MARK_TARGET = "ledger"
 """The target of audit rows."""
@@ -80,15 +67,15 @@ class _MarkCase(AuditedUseCase[Import]):
 class ImportBegin(_MarkCase):
     """Begin to import into the empty ledger, or resume the import of the same source."""
 
-    source: str
+    wanted: Beginning
 
     def decide(self, world: World, when: When) -> Changes:
-        """Return the mark. Raises IMPORT_EXISTS, LEDGER_IN_USE, INVALID."""
+        """Return the mark. Raises IMPORT_EXISTS, IMPORT_NOT_FOUND, LEDGER_IN_USE, INVALID."""
         self.rows = []
         facts = world.imports
         assert facts is not None
-        change, self.mark = importing.begin(facts, when.stamp, self.source, self.by.who)
-        if change is not None:
+        change, self.mark = importing.begin(facts, when.stamp, self.wanted, self.by.who)
+        if facts.mark is None:
             self._note(when, "begin", facts.counts or RowCounts())
         return Changes(imports=change)
 
@@ -97,30 +84,30 @@ class ImportBegin(_MarkCase):
 class ImportFinish(_MarkCase):
     """End the import: from now on the ledger is used."""
 
+    writer: str | None = None
+
     def decide(self, world: World, when: When) -> Changes:
-        """Remove the mark. Raises IMPORT_NOT_FOUND."""
+        """Remove the mark. Raises IMPORT_NOT_FOUND, IMPORT_TAKEN."""
         facts = world.imports
         assert facts is not None
         assert facts.counts is not None
-        self.mark = importing.under_way(facts)
+        self.mark = importing.written_by(facts, self.writer)
         self._note(when, "finish", facts.counts)
         return Changes(imports=ImportChange(None))
 
 
 @dataclass(slots=True)
 class ImportAbort(_MarkCase):
-    """End the import of which all rows are deleted again; `deleted` were there.
-
-    Raises LEDGER_IN_USE: others have written rows since.
-    """
+    """End the import of which its writer has deleted all rows again; `deleted` were there."""
 
     deleted: RowCounts
+    writer: str
 
     def decide(self, world: World, when: When) -> Changes:
-        """Remove the mark. Raises IMPORT_NOT_FOUND, LEDGER_IN_USE."""
+        """Remove the mark. Raises IMPORT_NOT_FOUND, IMPORT_TAKEN, LEDGER_IN_USE."""
         facts = world.imports
         assert facts is not None
-        self.mark = importing.under_way(facts)
+        self.mark = importing.written_by(facts, self.writer)
         if facts.counts:
             raise Error(Code.LEDGER_IN_USE, "There are rows again.")
         self._note(when, "abort", self.deleted)
@@ -132,6 +119,7 @@ class RowsWrite(LedgerUseCase[None]):
     """Write and delete rows of the ledger that is imported."""
 
     wanted: Rows
+    writer: str | None = None
     alone: ClassVar[bool] = True
     imports: ClassVar[bool] = True
 
@@ -147,7 +135,7 @@ class RowsWrite(LedgerUseCase[None]):
     def decide(self, world: World, when: When) -> Changes:
         """Return the changes. Raises Restart: the trees of moved providers are needed."""
         assert world.imports is not None
-        importing.under_way(world.imports)
+        importing.written_by(world.imports, self.writer)
         facts = world.ledger
         trees = imports.moved_trees(facts, self.wanted)
         if not trees <= facts.loaded.trees:
@@ -180,45 +168,43 @@ class Imports:
             raise importing.not_found()
         return mark
 
-    async def begin(self, source: str, by: Actor) -> Import:
-        """Begin an import, or resume it. Raises `Error`: IMPORT_EXISTS, LEDGER_IN_USE, INVALID."""
-        return await self._transactor.submit(ImportBegin(by, source))
+    async def begin(self, wanted: Beginning, by: Actor) -> Import:
+        """Begin an import, or resume it.
 
-    async def write(self, rows: Rows) -> None:
-        """Write rows, all or nothing. Raises `Error`, see `core/ledger/imports.py`."""
+        Raises `Error`: IMPORT_EXISTS, IMPORT_NOT_FOUND, LEDGER_IN_USE, INVALID.
+        """
+        return await self._transactor.submit(ImportBegin(by, wanted))
+
+    async def write(self, rows: Rows, writer: str | None = None) -> None:
+        """Write rows, all or nothing.
+
+        Raises `Error`: IMPORT_NOT_FOUND, IMPORT_TAKEN, and those of `core/ledger/imports.py`.
+        """
         await asyncio.to_thread(imports.check_rows, rows)
         async with self._turns.unit:
-            await self._transactor.submit(RowsWrite(rows))
+            await self._transactor.submit(RowsWrite(rows, writer))
 
-    async def finish(self, by: Actor) -> None:
-        """End the import. Raises `Error`: IMPORT_NOT_FOUND."""
-        await self._transactor.submit(ImportFinish(by))
+    async def finish(self, by: Actor, writer: str | None = None) -> None:
+        """End the import. Raises `Error`: IMPORT_NOT_FOUND, IMPORT_TAKEN."""
+        await self._transactor.submit(ImportFinish(by, writer))
 
     async def abort(self, by: Actor) -> None:
         """Delete all rows, some at a time, then end the import. Raises `Error`: IMPORT_NOT_FOUND.
 
-        If it is interrupted, the import is still under way: abort it again, or resume it.
+        If it is interrupted, the import is still under way: abort it again, or resume it. Raises
+        IMPORT_TAKEN: somebody has done so meanwhile.
         """
-        await self.under_way()
+        mark = await self.under_way()
+        writer = f"abort {uuid4()}"  # from here on nobody else writes rows
+        await self.begin(Beginning(mark.source, writer, resumes=True), by)
         deleted: Counter[str] = Counter()
-        for last in [*[False] * (RACES_MAX - 1), True]:
-            try:
-                await self._delete_all(deleted)
-                await self._transactor.submit(ImportAbort(by, RowCounts(**deleted)))
-            except Error as error:
-                if last or error.code not in RACED:
-                    raise
-            else:
-                return
-
-    async def _delete_all(self, deleted: Counter[str]) -> None:
-        """Delete all rows, and count them. Raises `Error`: others write rows meanwhile."""
         while (gone := await self._next_rows()) is not None:
-            await self.write(gone)
+            await self.write(gone, writer)
             deleted["classes"] += len(gone.gone_classes)
             deleted["traits"] += len(gone.gone_traits)
             deleted["providers"] += len(gone.gone_providers)
             deleted["consumers"] += len(gone.gone_consumers)
+        await self._transactor.submit(ImportAbort(by, RowCounts(**deleted), writer))
 
     async def _next_rows(self) -> Rows | None:
         """Return rows to delete, of one kind that others no longer need; None: there are none."""

@@ -28,7 +28,7 @@ WRITE_IMPORTED_ROWS: Operation[None] = Operation(
 )
 FINISH_IMPORT: Operation[None] = Operation(
     Access("POST /v1/import:finish", "admin"),
-    Content(),
+    Content(parameters=imports.FinishAsked),
     "End the import: from now on the ledger is used.",
 )
 ABORT_IMPORT: Operation[None] = Operation(

@@ -9,6 +9,7 @@ from msgspec import json
 
 from moorage.core.errors import Code, Error
 from moorage.core.ids import ConsumerId
+from moorage.core.ledger.importing import Beginning
 from moorage.service.ledger import vocabulary_cases
 from tests.service.ledger.imports.conftest import Database
 from tests.service.ledger.imports.ledgers import Ledger, differences, drawn, listed, rows_of
@@ -32,7 +33,7 @@ def test_a_restored_backup_is_still_importing(tmp_path: Path) -> None:
     async def scenario() -> None:
         source = drawn(random.Random(1))
         async with running(tmp_path / "ledger") as one:
-            await one.service.imports.begin(SOURCE, TESTER)
+            await one.service.imports.begin(Beginning(SOURCE), TESTER)
             await one.service.imports.write(rows_of(differences(Ledger(), source)))
             await one.service.operations.backup(str(tmp_path / "copy"), by=TESTER)
             await one.service.imports.finish(TESTER)
@@ -53,7 +54,7 @@ def test_followers_and_auditors_are_notified(database: Database) -> None:
         source = drawn(random.Random(2))
         async with database.served() as service:
             cursor = await service.watch.now()
-            await service.imports.begin(SOURCE, TESTER)
+            await service.imports.begin(Beginning(SOURCE), TESTER)
             await service.imports.write(rows_of(differences(Ledger(), source)))
             await service.imports.finish(TESTER)
             window = await service.watch.window(cursor)
@@ -82,9 +83,12 @@ def test_an_empty_ledger_is_needed(database: Database) -> None:
     async def scenario() -> None:
         async with database.served() as service:
             await service.transactor.submit(vocabulary_cases.TraitEnsure("CUSTOM_A"))
-            assert await code_of(service.imports.begin(SOURCE, TESTER)) is Code.LEDGER_IN_USE
+            assert (
+                await code_of(service.imports.begin(Beginning(SOURCE), TESTER))
+                is Code.LEDGER_IN_USE
+            )
             await service.transactor.submit(vocabulary_cases.TraitDelete("CUSTOM_A"))
-            assert await code_of(service.imports.begin(SOURCE, TESTER)) is None
+            assert await code_of(service.imports.begin(Beginning(SOURCE), TESTER)) is None
             await service.imports.finish(TESTER)
             for asked in (
                 service.imports.finish(TESTER),
@@ -102,7 +106,7 @@ def test_an_imported_ledger_is_used(database: Database) -> None:
     async def scenario() -> None:
         source = drawn(random.Random(4))
         async with database.served() as service:
-            await service.imports.begin(SOURCE, TESTER)
+            await service.imports.begin(Beginning(SOURCE), TESTER)
             await service.imports.write(rows_of(differences(Ledger(), source)))
             await service.imports.finish(TESTER)
             images = source.providers.values()
@@ -121,9 +125,49 @@ def test_wiping_ends_an_import(database: Database) -> None:
 
     async def scenario() -> None:
         async with database.served() as service:
-            await service.imports.begin(SOURCE, TESTER)
+            await service.imports.begin(Beginning(SOURCE), TESTER)
             await service.operations.wipe()
             assert service.imports.shown is None
             await service.transactor.submit(vocabulary_cases.TraitEnsure("CUSTOM_A"))
+
+    asyncio.run(scenario())
+
+
+def test_only_the_last_one_that_resumes_writes(database: Database) -> None:
+    """Rows, deletions and the end of an older writer are refused; the newer one goes on."""
+
+    async def scenario() -> None:
+        source = drawn(random.Random(6))
+        rows = rows_of(differences(Ledger(), source))
+        async with database.served() as service:
+            imports = service.imports
+            await imports.begin(Beginning(SOURCE, "old"), TESTER)
+            await imports.begin(Beginning(SOURCE, "new", resumes=True), TESTER)
+            for writer in ("old", None):
+                assert await code_of(imports.write(rows, writer)) is Code.IMPORT_TAKEN
+                assert await code_of(imports.finish(TESTER, writer)) is Code.IMPORT_TAKEN
+            assert await listed(service) == Ledger()
+            await imports.write(rows, "new")
+            assert await listed(service) == source
+            await imports.finish(TESTER, "new")
+            entries, _ = await service.audit.page(None, 10)
+            assert [one.action for one in entries] == ["import.finish", "import.begin"]
+            resumes = imports.begin(Beginning(SOURCE, "new", resumes=True), TESTER)
+            assert await code_of(resumes) is Code.IMPORT_NOT_FOUND
+
+    asyncio.run(scenario())
+
+
+def test_an_abort_needs_no_name_and_ends_every_writer(database: Database) -> None:
+    """Another program has begun: afterwards the ledger is empty, and the writer finds no import."""
+
+    async def scenario() -> None:
+        rows = rows_of(differences(Ledger(), drawn(random.Random(7))))
+        async with database.served() as service:
+            await service.imports.begin(Beginning(SOURCE, "old"), TESTER)
+            await service.imports.write(rows, "old")
+            await service.imports.abort(TESTER)
+            assert await listed(service) == Ledger()
+            assert await code_of(service.imports.write(rows, "old")) is Code.IMPORT_NOT_FOUND
 
     asyncio.run(scenario())

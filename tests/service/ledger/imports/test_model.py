@@ -7,6 +7,7 @@ import pytest
 
 from moorage.core.errors import Code, Error
 from moorage.core.ledger import imports
+from moorage.core.ledger.importing import Beginning
 from moorage.service.app import Service
 from tests.service.ledger.imports.conftest import Database
 from tests.service.ledger.imports.ledgers import (
@@ -40,7 +41,7 @@ async def play(database: Database, choice: random.Random) -> None:
     """Import a drawn source in several passes, then abort: the database is empty again."""
     source = Ledger()
     async with database.served() as service:
-        await service.imports.begin("a source", TESTER)
+        await service.imports.begin(Beginning("a source"), TESTER)
     for turn in range(PASSES):
         source = source.drifted(choice) if turn else drawn(choice)
         async with database.served() as service:
@@ -49,7 +50,7 @@ async def play(database: Database, choice: random.Random) -> None:
             cut = choice.randrange(len(pieces) + 1)  # the pass ends here, as if it were killed
             await halfway(service, pieces[:cut], choice)
         async with database.served() as service:
-            await service.imports.begin("a source", TESTER)
+            await service.imports.begin(Beginning("a source"), TESTER)
             there = await listed(service)
             await sent_in_any_order(service, differences(there, source), choice)
             assert await listed(service) == source

@@ -10,6 +10,7 @@ import pytest
 
 from moorage.core.errors import Code, Error
 from moorage.core.ids import ProviderId
+from moorage.core.ledger.importing import Beginning
 from moorage.service.ledger import provider_cases, vocabulary_cases
 from moorage.service.ledger.imports import ImportBegin, ImportFinish, Imports, RowsWrite
 from moorage.store import batch
@@ -54,7 +55,7 @@ def test_a_process_that_knows_of_nothing_is_refused() -> None:
     async def scenario(pair: Pair) -> None:
         await quiet(pair)
         other = pair.services[1]
-        await pair.one(ImportBegin(TESTER, SOURCE))
+        await pair.one(ImportBegin(TESTER, Beginning(SOURCE)))
         assert other.imports.shown is None, "it has heard of it, so this shows nothing"
         assert await code_of(pair, 1, new_provider()) is Code.IMPORTING
         assert await code_of(pair, 1, vocabulary_cases.TraitEnsure("CUSTOM_A")) is Code.IMPORTING
@@ -75,7 +76,7 @@ def test_without_the_look_at_the_mark_it_would_change_the_ledger(
 
     async def scenario(pair: Pair) -> None:
         await quiet(pair)
-        await pair.one(ImportBegin(TESTER, SOURCE))
+        await pair.one(ImportBegin(TESTER, Beginning(SOURCE)))
         assert await code_of(pair, 1, new_provider()) is None
         await pair.one(ImportFinish(TESTER))
 
@@ -87,7 +88,7 @@ def test_readers_hear_of_it() -> None:
 
     async def scenario(pair: Pair) -> None:
         other = pair.services[1]
-        await pair.one(ImportBegin(TESTER, SOURCE))
+        await pair.one(ImportBegin(TESTER, Beginning(SOURCE)))
         assert (await other.imports.under_way()).source == SOURCE
         await pair.one(ImportFinish(TESTER))
         with pytest.raises(Error) as caught:
@@ -104,7 +105,7 @@ def test_an_import_begins_or_a_provider_is_created() -> None:
         seen = set()
         for turn in range(ROUNDS):
             change = new_provider()
-            commands = [ImportBegin(TESTER, SOURCE), change]
+            commands = [ImportBegin(TESTER, Beginning(SOURCE)), change]
             outcomes = await pair.both(*(commands if turn % 2 else reversed(commands)))
             begun, created = outcomes if turn % 2 else reversed(outcomes)
             seen.add((begun, created))
@@ -125,7 +126,7 @@ def test_rows_are_written_before_the_end_or_not() -> None:
         source = drawn(random.Random(3))
         rows = rows_of(differences(Ledger(), source))
         for turn in range(ROUNDS):
-            await pair.one(ImportBegin(TESTER, SOURCE))
+            await pair.one(ImportBegin(TESTER, Beginning(SOURCE)))
             commands = [ImportFinish(TESTER), RowsWrite(rows)]
             outcomes = await pair.both(*(commands if turn % 2 else reversed(commands)))
             ended, written = outcomes if turn % 2 else reversed(outcomes)
@@ -149,10 +150,14 @@ def test_one_source_at_a_time() -> None:
     """Of two sources one is imported; the same one is resumed by both."""
 
     async def scenario(pair: Pair) -> None:
-        outcomes = await pair.both(ImportBegin(TESTER, "one"), ImportBegin(TESTER, "two"))
+        outcomes = await pair.both(
+            ImportBegin(TESTER, Beginning("one")), ImportBegin(TESTER, Beginning("two"))
+        )
         assert sorted(map(str, outcomes)) == sorted([DONE, str(Code.IMPORT_EXISTS)])
         source = ["one", "two"][outcomes.index(DONE)]
-        again = await pair.both(ImportBegin(TESTER, source), ImportBegin(TESTER, source))
+        again = await pair.both(
+            ImportBegin(TESTER, Beginning(source)), ImportBegin(TESTER, Beginning(source))
+        )
         assert again == [DONE, DONE]
         await pair.services[1].imports.abort(TESTER)
         assert await code_of(pair, 0, ImportFinish(TESTER)) is Code.IMPORT_NOT_FOUND
@@ -167,14 +172,14 @@ def test_an_abort_leaves_no_row_behind() -> None:
 
         rows = rows_of(differences(Ledger(), drawn(random.Random(5))))
         for _ in range(ROUNDS):
-            await pair.one(ImportBegin(TESTER, SOURCE))
+            await pair.one(ImportBegin(TESTER, Beginning(SOURCE)))
             await pair.one(RowsWrite(rows))
             ended, *written = await asyncio.gather(
                 pair.services[0].imports.abort(TESTER),
                 *(code_of(pair, 1, RowsWrite(rows)) for _ in range(3)),
             )
             assert ended is None
-            assert {*written} <= {None, Code.IMPORT_NOT_FOUND}
+            assert {*written} <= {None, Code.IMPORT_NOT_FOUND, Code.IMPORT_TAKEN}
             assert await listed(pair.services[1]) == Ledger()
 
     play(scenario)
@@ -198,7 +203,7 @@ def test_rows_may_come_through_both() -> None:
     async def scenario(pair: Pair) -> None:
         for seed in range(3):
             choice, source = random.Random(seed), Ledger()
-            await pair.one(ImportBegin(TESTER, SOURCE))
+            await pair.one(ImportBegin(TESTER, Beginning(SOURCE)))
             for _ in range(3):
                 source = source.drifted(choice)
                 pieces = differences(await listed(pair.services[0]), source)

@@ -11,6 +11,7 @@ from msgspec import structs
 from moorage.core.clock import SECOND, Instant
 from moorage.core.errors import Code, Error
 from moorage.core.ids import AggregateId, ConsumerId, ProviderId
+from moorage.core.ledger.importing import Beginning
 from moorage.core.ledger.imports import ProviderImage, Rows
 from moorage.core.ledger.model import Consumer, CustomName, Inventory
 from moorage.core.limits import AGGREGATES_MAX, IMPORT_NAMES_MAX, MAX_INT
@@ -170,7 +171,7 @@ def test_rows_that_cannot_be_kept(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with running(tmp_path / "ledger") as one:
             imports = one.service.imports
-            await imports.begin("a source", TESTER)
+            await imports.begin(Beginning("a source"), TESTER)
             await imports.write(there())
             before = await listed(one.service)
             for what, (code, rows) in REFUSED.items():
@@ -189,7 +190,7 @@ def test_only_the_result_must_be_consistent(tmp_path: Path, what: str) -> None:
 
     async def scenario() -> None:
         async with running(tmp_path / "ledger") as one:
-            await one.service.imports.begin("a source", TESTER)
+            await one.service.imports.begin(Beginning("a source"), TESTER)
             await one.service.imports.write(there())
             rows = ACCEPTED[what]()
             await one.service.imports.write(rows)

@@ -84,7 +84,7 @@ def placement(
     command again.
 
     Exit codes: 0 done; 1 there is data that cannot be kept, or the original cannot be read; 4 the
-    original changes during --finish.
+    original changes during --finish, or another command has taken the import over.
     """
     began = elapsed()
     if len(set(steps)) > 1:

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from moorage.core.errors import Code, Error
 from moorage.core.ids import AggregateId, ConsumerId, ProviderId
+from moorage.core.ledger.importing import Beginning
 from moorage.core.ledger.imports import ProviderImage, Rows, check_count
 from moorage.core.ledger.model import (
     Consumer,
@@ -25,6 +26,7 @@ from moorage.service.fair_turns import Pieces
 from moorage.service.values import instant_of, time_of, uuid_of
 from moorage.wire.imports import (
     ConsumerRow,
+    FinishAsked,
     ImportShown,
     ImportWanted,
     InventoryRow,
@@ -43,7 +45,9 @@ W = TypeVar("W")
 
 async def begin(request: Request[ImportWanted, None]) -> ImportShown:
     """Begin an import, or resume it."""
-    return _shown(await request.service.imports.begin(request.body.source, request.actor))
+    body = request.body
+    wanted = Beginning(body.source, body.writer, body.resumes)
+    return _shown(await request.service.imports.begin(wanted, request.actor))
 
 
 async def read(request: Request[None, None]) -> ImportShown:
@@ -53,13 +57,13 @@ async def read(request: Request[None, None]) -> ImportShown:
 
 async def write(request: Request[bytes, None]) -> None:
     """Write rows of the import, all or nothing."""
-    rows = await _rows(request.body, Pieces(request.service.turns))
-    await request.service.imports.write(rows)
+    rows, writer = await _rows(request.body, Pieces(request.service.turns))
+    await request.service.imports.write(rows, writer)
 
 
-async def finish(request: Request[None, None]) -> None:
+async def finish(request: Request[None, FinishAsked]) -> None:
     """End the import."""
-    await request.service.imports.finish(request.actor)
+    await request.service.imports.finish(request.actor, request.parameters.writer)
 
 
 async def abort(request: Request[None, None]) -> None:
@@ -97,8 +101,11 @@ HANDLERS: Handlers = {
 }
 
 
-async def _rows(body: bytes, pieces: Pieces) -> Rows:
-    """Decode rows, some at a time. Raises RefusalError, and `Error`: LIMIT_EXCEEDED, INVALID."""
+async def _rows(body: bytes, pieces: Pieces) -> tuple[Rows, str | None]:
+    """Decode rows, some at a time, and who writes them.
+
+    Raises RefusalError, and `Error`: LIMIT_EXCEEDED, INVALID.
+    """
     if len(body) > IMPORT_BYTES_MAX:
         raise RefusalError(
             HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
@@ -126,13 +133,14 @@ async def _rows(body: bytes, pieces: Pieces) -> Rows:
     traits = await each("traits", NameRow, _name)
     providers = await each("providers", ProviderRow, _provider)
     consumers = await each("consumers", ConsumerRow, _consumer)
-    return Rows(
+    found = Rows(
         classes=_unique(classes, lambda one: one.name),
         traits=_unique(traits, lambda one: one.name),
         providers=_unique(providers, lambda one: one.uuid),
         consumers=_unique(consumers, lambda one: one.uuid),
         **_gone(rest.gone),
     )
+    return found, rest.writer
 
 
 def _gone(gone: RowsGone) -> dict[str, Any]:

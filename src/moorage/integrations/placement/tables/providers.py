@@ -5,13 +5,13 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from moorage.integrations.placement.inventories import inventory_of
 from moorage.integrations.placement.names import Names
 from moorage.integrations.placement.oddities import Oddities
 from moorage.integrations.placement.rows import encoded
 from moorage.integrations.placement.values import (
     integer_of,
     name_of,
-    ratio_of,
     times_of,
     uuid_of,
 )
@@ -54,7 +54,7 @@ class Providers:
             what = f"provider {uuid_value!r}, id {key}"
             uuid = uuid_of(uuid_value, self._oddities, "provider")
             name = name_of(name_value)
-            if uuid is None or uuid in uuids:
+            if uuid is None or uuid in uuids or key in self.by_key:
                 self._oddities.note("provider_uuid_invalid", what)
                 continue
             if name is None or name in names:
@@ -132,44 +132,11 @@ class Providers:
             if name in one.inventories:
                 self._oddities.note("inventory_twice", f"{what} of {name}")
                 continue
-            found = self._inventory(f"{what} of {name}", key, numbers, ratio, created, updated)
+            what = f"{what} of {name}"
+            times = times_of(created, updated, key, self._oddities, what)
+            found = inventory_of([*numbers, ratio], times, self._oddities, what)
             if found is not None:
                 one.inventories[name] = found
-
-    def _inventory(
-        self, what: str, key: int, numbers: list[Any], ratio: Any, created: Any, updated: Any
-    ) -> InventoryRow | None:
-        """Return an inventory; None: a number of it cannot be kept."""
-        least = (0, 0, 1, 1, 1)
-        good = [integer_of(number, low) for number, low in zip(numbers, least, strict=True)]
-        multiple = ratio_of(ratio)
-        total, reserved, min_unit, max_unit, step_size = good
-        if (
-            total is None
-            or reserved is None
-            or min_unit is None
-            or max_unit is None
-            or step_size is None
-            or multiple is None
-        ):
-            shown = ", ".join(map(str, [*numbers, ratio]))
-            self._oddities.note("inventory_invalid", f"{what}: {shown}")
-            return None
-        if reserved > total:
-            self._oddities.note("reserved_over_total", f"{what}: {reserved} of {total}")
-        if min_unit > max_unit:
-            self._oddities.note("unit_bounds_crossed", f"{what}: {min_unit}, {max_unit}")
-        at, changed = times_of(created, updated, key, self._oddities, what)
-        return InventoryRow(
-            total=total,
-            reserved=reserved,
-            min_unit=min_unit,
-            max_unit=max_unit,
-            step_size=step_size,
-            allocation_ratio=multiple,
-            created_at=at,
-            updated_at=changed,
-        )
 
     def add_traits(self, rows: Table, traits: Names) -> None:
         """Add the rows of `resource_provider_traits`."""
