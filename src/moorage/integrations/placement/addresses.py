@@ -1,6 +1,7 @@
 """The address of a database of OpenStack Placement, as its `placement.conf` has it."""
 
 import os
+import re
 import stat
 from pathlib import Path
 
@@ -19,6 +20,9 @@ DRIVERS = {
 """Ours, for each kind of database: an address that names another driver is of the same database."""
 
 FILE_BYTES_MAX = 64 << 10
+
+_REFERENCE = re.compile(r"\$\{[\w.]+\}|\$[A-Za-z_]\w*")
+"""How an option of oslo.config names another one."""
 
 
 def address_in(path: str) -> URL:
@@ -48,7 +52,17 @@ def address_of(text: str, where: str = "--database") -> URL:
         raise SourceError(f"{where}: databases of the kind '{kind}' are not read: {form}")
     if not url.database:
         raise SourceError(f"{where} names no database: {form}")
-    return url.set(drivername=DRIVERS[kind])
+    if "@" in (url.host or ""):
+        raise SourceError(
+            f"{where}: the password has characters that end it: write @ as %40, / as %2F, : as %3A"
+            " and % as %25"
+        )
+    if named := _REFERENCE.match(url.host or "") or _REFERENCE.match(url.database):
+        raise SourceError(
+            f"{where}: {named[0]} stands for another option of placement.conf; write its value"
+        )
+    # A plugin of the original's, such as devstack's dbcounter, is no part of the address.
+    return url.set(drivername=DRIVERS[kind]).difference_update_query(["plugin"])
 
 
 def shown(url: URL) -> str:
