@@ -117,8 +117,8 @@ def test_a_cloud_names_the_original_and_gives_its_token(site: Site) -> None:
 
 
 REFUSED = (
-    ("wrong", "Keystone gives no token for wrong: "),
-    ("elsewhere", "the catalog of elsewhere has no placement: give --url"),
+    ("wrong", "clouds.yaml, wrong: Keystone refuses the login: "),
+    ("elsewhere", "the catalog of elsewhere has no placement (internal, one): give --url"),
     ("strict", "certificate verify failed"),
     ("lost", "clouds.yaml, lost: /nowhere/ca.pem: No such file"),
     ("nobody", "clouds.yaml has no entry nobody; it has careless, elsewhere, good"),

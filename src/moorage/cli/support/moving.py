@@ -131,7 +131,7 @@ def original_api(
             from moorage.integrations.placement.cloud import Cloud
 
             known = Cloud(cloud)
-            transport = Transport(url or known.placement_url(), None, trusted=known.trusted())
+            transport = Transport(url or known.placement_url(), None, trusted=known.trusted)
             return PlacementApi(transport, known.token)
         return PlacementApi(Transport(url or "", token_in(file) if file else token))
     except (OSError, ValueError) as error:

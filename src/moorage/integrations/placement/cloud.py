@@ -4,6 +4,7 @@ It reads the part that describes how to log in, and secrets from secure.yaml; wh
 to it, such as profiles of vendors, it does not know.
 """
 
+import logging
 import os
 import ssl
 import threading
@@ -33,6 +34,8 @@ class Cloud:
         entry = _entry(name)
         self._name = name
         self._errors = exceptions.ClientException
+        self._unauthorized = exceptions.Unauthorized
+        self._not_found = exceptions.EndpointNotFound
         self._lock = threading.Lock()
         self._service = {
             "service_type": "placement",
@@ -47,10 +50,13 @@ class Cloud:
             self._auth = loader.load_from_options(**entry.get("auth", {}))
         except (self._errors, TypeError) as error:
             raise SourceError(f"clouds.yaml, {name}: {error}") from None
+        self.trusted = self._trusted()
+        """How to reach all servers of this cloud over TLS; None: as any others."""
         self._session = session.Session(auth=self._auth, verify=self._verify)
+        # What it warns of is in its errors, too, which are printed.
+        logging.getLogger("keystoneauth").setLevel(logging.CRITICAL)
 
-    def trusted(self) -> ssl.SSLContext | None:
-        """Return how to reach all servers of this cloud over TLS; None: as any others."""
+    def _trusted(self) -> ssl.SSLContext | None:
         if self._verify is True:
             return None
         if isinstance(self._verify, str):
@@ -71,16 +77,25 @@ class Cloud:
                     self._auth.invalidate()
                 return str(self._session.get_token())
         except self._errors as error:
-            raise SourceError(f"Keystone gives no token for {self._name}: {error}") from None
+            raise self._failed(error) from None
+
+    def _failed(self, error: Exception) -> SourceError:
+        if isinstance(error, self._unauthorized):
+            return SourceError(f"clouds.yaml, {self._name}: Keystone refuses the login: {error}")
+        return SourceError(f"Keystone does not answer for {self._name}: {error}")
 
     def placement_url(self) -> str:
         """Return the address of Placement in the catalog."""
         try:
             found = self._session.get_endpoint(**self._service)
+        except self._not_found:
+            found = None
         except self._errors as error:
-            raise SourceError(f"Keystone does not answer for {self._name}: {error}") from None
+            raise self._failed(error) from None
         if not found:
-            raise SourceError(f"the catalog of {self._name} has no placement: give --url")
+            words = (self._service["interface"], self._service["region_name"])
+            place = ", ".join(str(word) for word in words if word)
+            raise SourceError(f"the catalog of {self._name} has no placement ({place}): give --url")
         return str(found)
 
 
