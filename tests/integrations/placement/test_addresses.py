@@ -21,6 +21,7 @@ REFUSED = (
     (f"{AT}?ssl_mode=REQUIRED", "has no option 'ssl_mode'; leave it out of the address"),
     (f"{AT}?ssl_ca=/nowhere/ca.pem", "such as ssl_ca, cannot be used: No such file"),
     (f"{AT}?connect_timeout=long", "cannot open mysql://127.0.0.1:1/placement: "),
+    ("mysql+pymysql://u:SECRET@[::1]:1/placement", "cannot connect to mysql://[::1]:1/placement: "),
     (AT, "cannot connect to mysql://127.0.0.1:1/placement: Can't connect to MySQL server"),
     ("postgresql://u:SECRET@127.0.0.1:1/placement?nonsense=1", 'option "nonsense"'),
     ("sqlite:////nowhere/placement.sqlite", "cannot connect to sqlite:////nowhere/placement"),
@@ -46,7 +47,7 @@ def test_what_belongs_to_the_originals_sqlalchemy_is_left_out() -> None:
 
 
 def test_the_database_of_novas_api_is_named(tmp_path: Path) -> None:
-    """It has such tables as well, but whoever names it has taken the address of another section."""
+    """It has such tables as well; its address is in another section."""
     file = tmp_path / "nova_api.sqlite"
     with sqlite3.connect(file) as connection:
         for table in ("resource_providers", "cell_mappings"):

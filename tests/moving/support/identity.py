@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
 
-from tests.moving.support.original import PYTHON
+from tests.moving.support.original import PYTHON, ROOT
 from tests.support.certificates import Certificate
 from tests.support.closing import Closing
 from tests.support.guard import Guard
 
-SCRIPT = Path(__file__).with_name("keystone_serving.py")
+PROGRAM = "tests.moving.support.keystone_serving"
 MANAGE = PYTHON.parent / "keystone-manage"
 PASSWORD = "a %secret@of/admin"
 REGION = "one"
@@ -53,7 +53,8 @@ class Keystone(Closing):
         self._manage("db_sync")
         self._manage("fernet_setup", *OWNER)
         self._process = subprocess.Popen(
-            [PYTHON, SCRIPT, folder, certificate.folder],
+            [PYTHON, "-m", PROGRAM, folder, certificate.folder],
+            cwd=ROOT,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             text=True,

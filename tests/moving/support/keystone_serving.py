@@ -1,6 +1,6 @@
 """A real Keystone as a process; it runs in the environment that has it (`.venv-moving`).
 
-    python tests/moving/support/keystone_serving.py FOLDER CERTIFICATE
+    python -m tests.moving.support.keystone_serving FOLDER CERTIFICATE
 
 FOLDER has its `keystone.conf`, the folder CERTIFICATE a certificate and its key. It prints one line
 with the URL and serves until a signal arrives.
@@ -9,7 +9,7 @@ with the URL and serves until a signal arrives.
 import os
 import sys
 
-from serving import Quiet, Server
+from tests.moving.support.serving import Quiet, Server
 
 
 def main(folder: str, certificate: str) -> None:

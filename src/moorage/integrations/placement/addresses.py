@@ -8,6 +8,7 @@ from pathlib import Path
 from sqlalchemy import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
+from moorage.client.proxies import bracketed
 from moorage.integrations.placement.source_error import SourceError
 
 DRIVERS = {
@@ -73,7 +74,7 @@ def shown(url: URL) -> str:
     kind = url.drivername.partition("+")[0]
     if kind == "sqlite":
         return f"sqlite:///{Path(url.database or '').resolve()}"
-    place = url.host or ""
+    place = bracketed(url.host or "")
     if url.port:
         place += f":{url.port}"
     return f"{kind}://{place}/{url.database}"
