@@ -143,11 +143,6 @@ class Database:
 
     def _head(self, connection: Connection) -> str:
         there = set(sa.inspect(connection).get_table_names())
-        if "alembic_version" in there and "cell_mappings" in there:
-            raise SourceError(
-                f"{self.shown} is the database of nova's API: take the address in the section"
-                " [placement_database] of placement.conf"
-            )
         if "alembic_version" not in there or "resource_providers" not in there:
             older = "migrate_version" in there
             why = "it is nova's of a release before Stein: move it with nova's own" if older else ""
@@ -158,6 +153,11 @@ class Database:
             )
         heads = connection.scalars(sa.text("SELECT version_num FROM alembic_version")).all()
         if len(heads) != 1 or heads[0] not in HEADS:
+            if "cell_mappings" in there:
+                raise SourceError(
+                    f"{self.shown} is the database of nova's API: take the address in the section"
+                    " [placement_database] of placement.conf"
+                )
             named = ", ".join(f"'{head}'" for head in heads) or "nothing"
             known = "; ".join(f"{head}: Placement {made}" for head, made in HEADS.items())
             raise SourceError(
