@@ -116,7 +116,7 @@ def test_what_cannot_move_is_named(moved: Moved, tmp_path: Path) -> None:
     (tmp_path / "odd.json").write_text(json.dumps({"items": items}))
     done = moorage("import", "boskos", "--file", "odd.json", directory=tmp_path)
     assert done.returncode == 1
-    assert "refused: project-9: Boskos' configuration does not name it." in done.stdout
+    assert "refused: project-9: Boskos' configuration does not name it: add it there" in done.stdout
     assert "gone: There is no pool 'gone'." in done.stderr
     assert "ResourceObject project-3: it has no type" in done.stderr
     assert moved.exported()["project-1"]["status"]["owner"] == "job-1"

@@ -14,13 +14,16 @@ from uuid import uuid4
 import pytest
 import sqlalchemy as sa
 
+from moorage.client.transport import Transport
 from moorage.integrations.placement.addresses import address_of
 from moorage.integrations.placement.capacity_there import not_offered
+from moorage.integrations.placement.exporting import Export
 from moorage.integrations.placement.judging import single
+from moorage.integrations.placement.whole_ledger import WholeLedger
 from moorage.wire.providers import InventoryShown
 from tests.moving.support import engines
 from tests.moving.support.original import Asking, Original
-from tests.moving.support.pair import Pair, pair, synced
+from tests.moving.support.pair import TOKEN, Pair, pair, synced
 
 PROVIDERS, ALLOCATIONS = 30, 120
 KILLED_AT = ("1", "7", "20", "commit", "committed")
@@ -306,6 +309,25 @@ def test_names_that_a_database_takes_for_the_same_are_refused(both: Pair, tmp_pa
     finally:
         for uuid in uuids:
             ours.do("DELETE", f"/resource_providers/{uuid}")
+
+
+def test_no_connection_waits_while_the_ledger_is_read(both: Pair, tmp_path: Path) -> None:
+    """Databases and proxies cut connections that are idle, and a large ledger takes minutes."""
+    empty = synced(engines.fresh("mariadb", tmp_path))
+    name = str(address_of(empty).database)
+    listed = f"SELECT id FROM information_schema.processlist WHERE db = '{name}'"
+    read: list[str] = []
+
+    def cut(what: str, done: int, total: int) -> None:
+        if what == "reading Moorage":
+            read.append(what)
+            for (number,) in engines.mariadb().run(listed):
+                engines.mariadb().run(f"KILL {number}")
+
+    ledger = WholeLedger(Transport(both.server.url, TOKEN))
+    done = Export(ledger, cut).run(address_of(empty))
+    assert read
+    assert done.rows["providers"] == PROVIDERS
 
 
 @pytest.mark.parametrize(

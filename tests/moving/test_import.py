@@ -93,3 +93,20 @@ def test_the_ledger_is_closed_until_the_end(tmp_path: Path) -> None:
         command.run("--follow")
         command.run("--finish")
         assert len(ours.get("/resource_providers")["resource_providers"]) == len(made.providers)
+
+
+def test_the_server_is_replaced_between_the_copy_and_the_end(tmp_path: Path) -> None:
+    """As when Moorage is deployed in the place of the original; health checks see no fault."""
+    database = engines.fresh("sqlite", tmp_path)
+    with Original(database) as original:
+        made = fill(original.url, 7, 6, 10, 1)
+        with serve(tmp_path / "m.sqlite", "--auth", "noauth2") as server:
+            Importing(tmp_path, database, server.url).run("--copy")
+        with serve(tmp_path / "m.sqlite", "--auth", "noauth2") as server:
+            ours = Asking(server.url)
+            assert ours("GET", "/resource_providers")[0] == 503
+            body = {"name": "early", "uuid": made.projects[0]}
+            assert ours("POST", "/resource_providers", body)[0] == 503
+            assert ours("GET", "/")[0] == 200
+            Importing(tmp_path, database, server.url).run("--finish")
+            assert len(ours.get("/resource_providers")["resource_providers"]) == len(made.providers)

@@ -1,6 +1,7 @@
 """The comparison side by side: nothing differs after an import; what is planted is found."""
 
 import json
+import os
 import sqlite3
 import threading
 from collections.abc import Iterator
@@ -16,7 +17,10 @@ from moorage.client.transport import Transport
 from tests.e2e.support.server import serve
 from tests.moving.support.original import Asking
 from tests.moving.support.pair import TOKEN, Pair, pair
+from tests.proxies.nginx import Nginx
 
+ROOT = Path(__file__).resolve().parents[2]
+NGINX = ROOT / ".nginx/nginx"
 PROVIDERS, ALLOCATIONS = 30, 120
 
 OF = "(SELECT id FROM resource_providers WHERE uuid = '{}')"
@@ -170,6 +174,20 @@ def test_what_is_no_placement_is_named(both: Pair) -> None:
     assert "answers 401 to GET /resource_providers" in unknown.stderr
     neither = both.moorage("verify", "placement")
     assert neither.returncode == 2
+
+
+def test_a_token_that_expires_meanwhile_is_no_difference(
+    both: Pair, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A proxy stands before the original, which refuses the token from the first consumer on."""
+    monkeypatch.setenv("NGINX_PROGRAM", os.environ.get("NGINX_PROGRAM", str(NGINX)))
+    locations = "location /allocations/ { return 401; } location / { proxy_pass http://UPSTREAM; }"
+    with Nginx(tmp_path / "nginx", both.original.url, locations) as proxy:
+        words = ("verify", "placement", "--url", proxy.url, "--source-token", "admin")
+        done = both.moorage(*words, "--providers", "3")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert f"{proxy.url} answers 401 to GET /allocations/" in done.stderr
+    assert "its token is not valid any longer" in done.stderr
 
 
 def test_during_an_import_only_rows_are_compared(both: Pair, tmp_path: Path) -> None:

@@ -106,6 +106,7 @@ class Transport:
         token: Token,
         *,
         certificate: str | None = None,
+        trusted: ssl.SSLContext | None = None,
         seconds_max: float = SECONDS_MAX,
         answer_bytes_max: int = ANSWER_BYTES_MAX,
         environ: Mapping[str, str] | None = None,
@@ -119,6 +120,7 @@ class Transport:
             certificate: a PEM file; trust only a server that presents exactly this certificate (or
                 one of several), whatever its name. It is read again for each connection, because
                 it may be renewed. By default the system's certificate authorities are trusted.
+            trusted: without `certificate`: which authorities are trusted instead.
             seconds_max: longest wait for the server.
             answer_bytes_max: a longer answer counts as none.
             environ: the variables that name proxies, see `proxies`; by default those of the
@@ -142,7 +144,7 @@ class Transport:
         """The time of the newest answer by the server's clock, to the second; None: unknown."""
         self.pages: str | None = None
         """The address of the server's pages for people, by its newest answer; None: it has none."""
-        self._tls = _tls(certificate) if parts.scheme == "https" else None
+        self._tls = (trusted or _tls(certificate)) if parts.scheme == "https" else None
         variables = os.environ if environ is None else environ
         self._proxy = proxy_for(parts.scheme, self._host, variables)
 

@@ -36,13 +36,24 @@ LATEST = "1.39"
 class Original(Closing):
     """The original at `url`, on a database at one of its own addresses. Context manager."""
 
-    def __init__(self, database: str, *, python: Path = PYTHON) -> None:
-        """Make its schema, as `placement-manage db sync` does, and start it."""
+    def __init__(
+        self,
+        database: str,
+        *,
+        python: Path = PYTHON,
+        settings: str = SETTINGS,
+        certificate: Path | None = None,
+    ) -> None:
+        """Make its schema, as `placement-manage db sync` does, and start it.
+
+        `certificate` is a folder, see `tests.support.certificates`: it serves HTTPS.
+        """
         self.database = database
+        self._certificate = [] if certificate is None else [certificate]
         self._folder = tempfile.TemporaryDirectory(prefix="moorage-original-")
         self.folder = Path(self._folder.name)
         (self.folder / "placement.conf").write_text(
-            SETTINGS.format(database=database.replace("%", "%%"), log=self.folder / "log")
+            settings.format(database=database.replace("%", "%%"), log=self.folder / "log")
         )
         self._python = python
         synced = subprocess.run(
@@ -54,7 +65,9 @@ class Original(Closing):
     def start(self) -> None:
         """Start it, and wait until it serves."""
         self._process = subprocess.Popen(
-            [self._python, SCRIPT, "serve", self.folder], stdout=subprocess.PIPE, text=True
+            [self._python, SCRIPT, "serve", self.folder, *self._certificate],
+            stdout=subprocess.PIPE,
+            text=True,
         )
         self._guard = Guard(self._process.pid, "KILL")
         assert self._process.stdout is not None

@@ -4,13 +4,15 @@ It runs in the environment that has the original (`.venv-moving`) and needs noth
 project:
 
     python tests/moving/support/serving.py sync FOLDER [REVISION]
-    python tests/moving/support/serving.py serve FOLDER
+    python tests/moving/support/serving.py serve FOLDER [CERTIFICATE]
 
-FOLDER has its `placement.conf`. `sync` makes the newest schema, or that of an older release.
-`serve` prints one line with the URL and serves until a signal arrives.
+FOLDER has its `placement.conf`, the folder CERTIFICATE a certificate and its key. `sync` makes the
+newest schema, or that of an older release. `serve` prints one line with the URL and serves until a
+signal arrives.
 """
 
 import os
+import ssl
 import sys
 from socketserver import ThreadingMixIn
 from typing import Any
@@ -22,6 +24,19 @@ class Server(ThreadingMixIn, WSGIServer):
 
     daemon_threads = True
     request_queue_size = 128
+    scheme = "http"
+
+    def encrypt(self, folder: str) -> None:
+        """Serve HTTPS with `cert.pem` and `key.pem` of a folder."""
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        context.load_cert_chain(f"{folder}/cert.pem", f"{folder}/key.pem")
+        self.socket = context.wrap_socket(self.socket, server_side=True)
+        self.scheme = "https"
+
+    def announce(self, name: str) -> None:
+        """Print the address."""
+        sys.stdout.write(f"{name}: serving {self.scheme}://127.0.0.1:{self.server_port}\n")
+        sys.stdout.flush()
 
 
 class Quiet(WSGIRequestHandler):
@@ -31,6 +46,7 @@ class Quiet(WSGIRequestHandler):
         """See wsgiref."""
         environ: dict[str, Any] = super().get_environ()
         environ["CONTENT_TYPE"] = self.headers.get("content-type") or ""
+        environ["HTTPS"] = "on" if isinstance(self.connection, ssl.SSLSocket) else "off"
         return environ
 
     def log_message(self, format: str, *args: Any) -> None:
@@ -50,11 +66,14 @@ def migrate(folder: str, revision: str) -> None:
     migration.upgrade(revision)
 
 
-def main(what: str, folder: str, revision: str = "") -> None:
-    """Make the schema, or serve on a free port of 127.0.0.1."""
+def main(what: str, folder: str, more: str = "") -> None:
+    """Make the schema, or serve on a free port of 127.0.0.1.
+
+    `more`: a revision of the schema, or a folder with a certificate.
+    """
     os.environ["OS_PLACEMENT_CONFIG_DIR"] = folder
-    if revision:
-        migrate(folder, revision)
+    if what == "sync" and more:
+        migrate(folder, more)
         return
     if what == "sync":
         from placement.cmd import manage
@@ -66,8 +85,9 @@ def main(what: str, folder: str, revision: str = "") -> None:
     application = wsgi.init_application()
     with Server(("127.0.0.1", 0), Quiet) as server:
         server.set_app(application)
-        sys.stdout.write(f"original: serving http://127.0.0.1:{server.server_port}\n")
-        sys.stdout.flush()
+        if more:
+            server.encrypt(more)
+        server.announce("original")
         server.serve_forever()
 
 

@@ -131,7 +131,8 @@ def original_api(
             from moorage.integrations.placement.cloud import Cloud
 
             known = Cloud(cloud)
-            return PlacementApi(Transport(url or known.placement_url(), None), known.token)
+            transport = Transport(url or known.placement_url(), None, trusted=known.trusted)
+            return PlacementApi(transport, known.token)
         return PlacementApi(Transport(url or "", token_in(file) if file else token))
     except (OSError, ValueError) as error:
         raise Failure(USAGE, fault_text(error)) from None

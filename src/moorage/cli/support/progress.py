@@ -14,7 +14,10 @@ BAR_MAX = 40
 
 
 class Progress:
-    """Shows what is done on standard error; called with what, how much is done, and how much of."""
+    """Shows what is done on standard error; called with what, how much is done, and how much of.
+
+    If how much there is, is not known, it is 0, and there is no bar.
+    """
 
     def __init__(self, *, live: bool) -> None:
         self._live = live
@@ -27,18 +30,22 @@ class Progress:
         if now - self._shown < (FRAME_SECONDS if self._live else LINE_SECONDS):
             return
         self._shown = now
-        share = min(1.0, done / total) if total else 1.0
-        text = f"{what} {done:,} of {total:,} ({share:.0%})"
+        share = min(1.0, done / total) if total else None
+        text = f"{what} {done:,}"
+        if share is not None:
+            text += f" of {total:,} ({share:.0%})"
         if self._live:
             self._draw(text, share)
         else:
             say(f"moorage: {text}", err=True)
 
-    def _draw(self, text: str, share: float) -> None:
-        room = size_of_terminal(sys.stderr).columns - len(text) - 4
-        width = max(0, min(BAR_MAX, room))
-        filled = round(width * share)
+    def _draw(self, text: str, share: float | None) -> None:
+        columns = size_of_terminal(sys.stderr).columns
+        room = columns - len(text) - 4
+        width = 0 if share is None else max(0, min(BAR_MAX, room))
+        filled = round(width * (share or 0.0))
         line = f"{text} [{'#' * filled}{'.' * (width - filled)}]" if width > 4 else text
+        line = line[: columns - 1]  # a line that is broken could not be taken away
         show_over(line, self._drawn)
         self._drawn = len(line)
 

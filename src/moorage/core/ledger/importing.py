@@ -89,7 +89,7 @@ def begin(
             Code.LEDGER_IN_USE,
             f"An import needs an empty ledger; this one has {counts.providers} providers,"
             f" {counts.consumers} consumers, {counts.classes} custom resource classes and"
-            f" {counts.traits} custom traits.",
+            f" {counts.traits} custom traits: start a server with a new database.",
         )
     mark = Import(source, now, by, writer)
     return ImportChange(mark), mark

@@ -1,12 +1,14 @@
 """The address of a database of OpenStack Placement, as its `placement.conf` has it."""
 
 import os
+import re
 import stat
 from pathlib import Path
 
 from sqlalchemy import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
+from moorage.client.proxies import bracketed
 from moorage.integrations.placement.source_error import SourceError
 
 DRIVERS = {
@@ -19,6 +21,9 @@ DRIVERS = {
 """Ours, for each kind of database: an address that names another driver is of the same database."""
 
 FILE_BYTES_MAX = 64 << 10
+
+_REFERENCE = re.compile(r"\$\{[\w.]+\}|\$[A-Za-z_]\w*")
+"""How an option of oslo.config names another one."""
 
 
 def address_in(path: str) -> URL:
@@ -50,7 +55,17 @@ def address_of(text: str, where: str = "--database") -> URL:
         raise SourceError(f"{where}: write @ as %40 in a password or in the name of an account")
     if not url.database:
         raise SourceError(f"{where} names no database: {form}")
-    return url.set(drivername=DRIVERS[kind])
+    if "@" in (url.host or ""):
+        raise SourceError(
+            f"{where}: the password has characters that end it: write @ as %40, / as %2F, : as %3A"
+            " and % as %25"
+        )
+    if named := _REFERENCE.match(url.host or "") or _REFERENCE.match(url.database):
+        raise SourceError(
+            f"{where}: {named[0]} stands for another option of placement.conf; write its value"
+        )
+    # A plugin of the original's, such as devstack's dbcounter, is no part of the address.
+    return url.set(drivername=DRIVERS[kind]).difference_update_query(["plugin"])
 
 
 def shown(url: URL) -> str:
@@ -61,7 +76,7 @@ def shown(url: URL) -> str:
     kind = url.drivername.partition("+")[0]
     if kind == "sqlite":
         return f"sqlite:///{Path(url.database or '').resolve()}"
-    place = url.host or ""
+    place = bracketed(url.host or "")
     if url.port:
         place += f":{url.port}"
     return f"{kind}://{place}/{url.database}"

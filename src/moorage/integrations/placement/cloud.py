@@ -1,10 +1,12 @@
 """An entry of clouds.yaml: the token for the original, and its address, from Keystone.
 
-It reads the part that describes how to log in; what openstacksdk adds to it, such as profiles of
-vendors, it does not know.
+It reads the part that describes how to log in, and secrets from secure.yaml; what openstacksdk adds
+to it, such as profiles of vendors, it does not know.
 """
 
+import logging
 import os
+import ssl
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,9 +15,11 @@ from typing import Any
 import yaml
 
 from moorage.extras import needs
+from moorage.integrations.pem_files import PemError, trusting
 from moorage.integrations.placement.source_error import SourceError
 
 FILE_VARIABLE = "OS_CLIENT_CONFIG_FILE"
+SECRETS_VARIABLE = "OS_CLIENT_SECURE_FILE"
 
 
 class Cloud:
@@ -30,19 +34,40 @@ class Cloud:
         entry = _entry(name)
         self._name = name
         self._errors = exceptions.ClientException
+        self._unauthorized = exceptions.Unauthorized
+        self._not_found = exceptions.EndpointNotFound
         self._lock = threading.Lock()
         self._service = {
             "service_type": "placement",
             "interface": entry.get("interface", "public"),
             "region_name": entry.get("region_name"),
         }
-        verify: Any = entry.get("cacert") or entry.get("verify", True)
+        self._verify: bool | str = bool(entry.get("verify", True))
+        if self._verify and (authorities := entry.get("cacert")):
+            self._verify = str(Path(str(authorities)).expanduser())
         try:
             loader: Any = loading.get_plugin_loader(entry.get("auth_type", "password"))
             self._auth = loader.load_from_options(**entry.get("auth", {}))
         except (self._errors, TypeError) as error:
             raise SourceError(f"clouds.yaml, {name}: {error}") from None
-        self._session = session.Session(auth=self._auth, verify=verify)
+        self.trusted = self._trusted()
+        """How to reach all servers of this cloud over TLS; None: as any others."""
+        self._session = session.Session(auth=self._auth, verify=self._verify)
+        # What it warns of is in its errors, too, which are printed.
+        logging.getLogger("keystoneauth").setLevel(logging.CRITICAL)
+
+    def _trusted(self) -> ssl.SSLContext | None:
+        if self._verify is True:
+            return None
+        if isinstance(self._verify, str):
+            try:
+                return trusting(self._verify)
+            except PemError as error:
+                raise SourceError(f"clouds.yaml, {self._name}: {error}") from None
+        context = ssl.create_default_context()
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+        return context
 
     def token(self, again: bool) -> str:
         """Return the token; `again`: a new one, because the last one is not accepted."""
@@ -52,39 +77,69 @@ class Cloud:
                     self._auth.invalidate()
                 return str(self._session.get_token())
         except self._errors as error:
-            raise SourceError(f"Keystone gives no token for {self._name}: {error}") from None
+            raise self._failed(error) from None
+
+    def _failed(self, error: Exception) -> SourceError:
+        if isinstance(error, self._unauthorized):
+            return SourceError(f"clouds.yaml, {self._name}: Keystone refuses the login: {error}")
+        return SourceError(f"Keystone does not answer for {self._name}: {error}")
 
     def placement_url(self) -> str:
         """Return the address of Placement in the catalog."""
         try:
             found = self._session.get_endpoint(**self._service)
+        except self._not_found:
+            found = None
         except self._errors as error:
-            raise SourceError(f"Keystone does not answer for {self._name}: {error}") from None
+            raise self._failed(error) from None
         if not found:
-            raise SourceError(f"the catalog of {self._name} has no placement: give --url")
+            words = (self._service["interface"], self._service["region_name"])
+            place = ", ".join(str(word) for word in words if word)
+            raise SourceError(f"the catalog of {self._name} has no placement ({place}): give --url")
         return str(found)
 
 
 def _entry(name: str) -> dict[str, Any]:
-    for path in _paths():
+    found = _clouds(FILE_VARIABLE, "clouds.yaml")
+    if found is None:
+        raise SourceError(
+            "there is no clouds.yaml here, in ~/.config/openstack or in /etc/openstack;"
+            f" {FILE_VARIABLE} names another one"
+        )
+    path, clouds = found
+    entry = clouds.get(name)
+    if not isinstance(entry, dict):
+        known = ", ".join(sorted(map(str, clouds))) or "none"
+        raise SourceError(f"{path} has no entry {name}; it has {known}")
+    secrets = _clouds(SECRETS_VARIABLE, "secure.yaml")
+    return entry if secrets is None else _merged(entry, secrets[1].get(name))
+
+
+def _clouds(variable: str, name: str) -> tuple[Path, dict[str, Any]] | None:
+    """Return the entries of the first file that is there; None: none is."""
+    for path in _paths(variable, name):
         try:
             found = yaml.safe_load(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
             continue
         except (OSError, ValueError, yaml.YAMLError) as error:
-            raise SourceError(f"cannot read {path}: {error}") from None
+            raise SourceError(f"cannot read {path}: {' '.join(str(error).split())}") from None
         clouds = found.get("clouds") if isinstance(found, dict) else None
-        entry = clouds.get(name) if isinstance(clouds, dict) else None
-        if not isinstance(entry, dict):
-            raise SourceError(f"{path} has no entry {name}")
-        return entry
-    raise SourceError("there is no clouds.yaml")
+        return path, clouds if isinstance(clouds, dict) else {}
+    return None
 
 
-def _paths() -> Iterator[Path]:
-    """Yield where clouds.yaml may be; the first that is there counts."""
-    if named := os.environ.get(FILE_VARIABLE):
+def _merged(entry: Any, secrets: Any) -> Any:
+    """Return an entry with its secrets, which may be in any part of it."""
+    if not isinstance(entry, dict) or not isinstance(secrets, dict):
+        return entry if secrets is None else secrets
+    return entry | {key: _merged(entry.get(key), value) for key, value in secrets.items()}
+
+
+def _paths(variable: str, name: str) -> Iterator[Path]:
+    """Yield where a file may be; the first that is there counts."""
+    if named := os.environ.get(variable):
         yield Path(named)
-    yield Path("clouds.yaml")
-    yield Path.home() / ".config/openstack/clouds.yaml"
-    yield Path("/etc/openstack/clouds.yaml")
+    yield Path(name)
+    yield Path.home() / ".config/openstack" / name
+    yield Path("/etc/openstack") / name

@@ -1,5 +1,6 @@
 """Reads a database of OpenStack Placement: one snapshot, read only, whichever engine it has."""
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import blake2b
@@ -22,21 +23,25 @@ SECONDS_MAX = 20
 LINE_MAX = 300
 """Characters of an engine's own message."""
 
+_OPTION = re.compile(r"unexpected keyword argument '(\w+)'")
+"""What Python says of an option in an address that the driver does not have."""
+
 _WRITES = frozenset(["ALL PRIVILEGES", "INSERT", "UPDATE", "DELETE", "DROP", "ALTER", "CREATE"])
 
 
 class Snapshot:
     """All tables as they were at one moment."""
 
-    def __init__(self, connection: Connection, head: str) -> None:
+    def __init__(self, connection: Connection, head: str, address: str) -> None:
         self._connection = connection
+        self._shown = address
         self.head = head
         """The head of the alembic history: which schema it is."""
         self.tables = tables_of(head)
 
     def count(self, table: str) -> int:
         """Return the number of rows."""
-        with _translated():
+        with _translated(self._shown):
             found = self._connection.scalar(sa.select(sa.func.count()).select_from(sa.table(table)))
         return int(found or 0)
 
@@ -55,7 +60,7 @@ class Snapshot:
         those = sa.table(table, *map(sa.column, columns))
         asked = sa.select(*those.c)
         asked = asked.order_by(*(list(those.c) if table in UNORDERED else [those.c.id]))
-        with _translated():
+        with _translated(self._shown):
             found = self._connection.execution_options(yield_per=ROWS_AT_ONCE).execute(asked)
             yield from found.partitions(ROWS_AT_ONCE)
 
@@ -75,7 +80,7 @@ class Snapshot:
         found: list[str] = []
         for table, columns in self.tables.items():
             asked = f"SELECT count(*), sum({_DIGESTS[kind](columns)}) FROM {table}"
-            with _translated():
+            with _translated(self._shown):
                 count, digest = self._connection.exec_driver_sql(asked).one()
             if count and digest is None:
                 return None
@@ -112,10 +117,10 @@ class Database:
     @contextmanager
     def snapshot(self) -> Iterator[Snapshot]:
         """Yield a snapshot. Raises SourceError: it cannot be reached, or has another schema."""
-        with _translated(), self._engine.connect() as connection:
+        with connected(self._engine, self.shown) as connection, _translated(self.shown):
             self._begin(connection)
             head = self._head(connection)
-            snapshot = Snapshot(connection, head)
+            snapshot = Snapshot(connection, head, self.shown)
             self._check_columns(connection, snapshot)
             yield snapshot
             connection.rollback()
@@ -130,6 +135,9 @@ class Database:
             connection.exec_driver_sql("BEGIN")
             connection.exec_driver_sql("SELECT count(*) FROM sqlite_master")  # it begins here
         else:
+            if _session_variable(connection, "wsrep_on") == "ON":
+                # A node of Galera may not yet have what another one has confirmed.
+                connection.exec_driver_sql("SET SESSION wsrep_sync_wait = 1")
             connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
             connection.exec_driver_sql("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY")
 
@@ -145,6 +153,11 @@ class Database:
             )
         heads = connection.scalars(sa.text("SELECT version_num FROM alembic_version")).all()
         if len(heads) != 1 or heads[0] not in HEADS:
+            if "cell_mappings" in there:
+                raise SourceError(
+                    f"{self.shown} is the database of nova's API: take the address in the section"
+                    " [placement_database] of placement.conf"
+                )
             named = ", ".join(f"'{head}'" for head in heads) or "nothing"
             known = "; ".join(f"{head}: Placement {made}" for head, made in HEADS.items())
             raise SourceError(
@@ -167,19 +180,40 @@ class Database:
 
     def may_write(self) -> bool:
         """Return whether the account could change the database. Raises SourceError."""
-        with _translated(), self._engine.connect() as connection:
+        with connected(self._engine, self.shown) as connection, _translated(self.shown):
             if self._kind == "sqlite":
                 return False  # the connection itself cannot
             if self._kind == "postgresql":
-                asked = "SELECT has_table_privilege('allocations', 'INSERT, UPDATE, DELETE')"
-                return bool(connection.scalar(sa.text(asked)))
+                # By its number: without such a table it is no error, which a reading explains.
+                asked = "SELECT has_table_privilege(to_regclass('allocations'), :what)"
+                return bool(connection.scalar(sa.text(asked), {"what": "INSERT, UPDATE, DELETE"}))
             return any(
                 _grants_writes(str(row[0])) for row in connection.exec_driver_sql("SHOW GRANTS")
             )
 
+    def is_standby(self) -> bool:
+        """Return whether it only repeats what another server has committed. Raises SourceError."""
+        if self._kind != "postgresql":
+            return False
+        with connected(self._engine, self.shown) as connection, _translated(self.shown):
+            return bool(connection.scalar(sa.text("SELECT pg_is_in_recovery()")))
+
+    def is_read_only(self) -> bool:
+        """Return whether nobody writes, as to a replica of MariaDB or MySQL. Raises SourceError."""
+        if self._kind in ("postgresql", "sqlite"):
+            return False
+        with connected(self._engine, self.shown) as connection, _translated(self.shown):
+            return _session_variable(connection, "read_only") not in (None, "OFF")
+
     def close(self) -> None:
         """Close all connections."""
         self._engine.dispose()
+
+
+def _session_variable(connection: Connection, name: str) -> str | None:
+    """Return a variable of MariaDB or MySQL; None: this release has none of this name."""
+    found = connection.exec_driver_sql(f"SHOW VARIABLES LIKE '{name}'").first()
+    return None if found is None else str(found[1])
 
 
 def _grants_writes(grant: str) -> bool:
@@ -196,7 +230,10 @@ def engine_of(url: URL, kind: str, *, writes: bool = False) -> Engine:
         query = {"mode": "rw" if writes else "ro", "uri": "true"}
         url = url.set(database=f"file:{_quoted(str(url.database))}", query=query)
         arguments = {"timeout": SECONDS_MAX}
-    elif kind != "postgresql":
+    elif kind == "postgresql":
+        # Behind PgBouncer, each transaction may be on another session, with other statements.
+        arguments["prepare_threshold"] = None
+    else:
         if "charset" not in url.query:
             url = url.update_query_dict({"charset": "utf8mb4"})
         if not writes:
@@ -205,7 +242,7 @@ def engine_of(url: URL, kind: str, *, writes: bool = False) -> Engine:
         options["isolation_level"] = "AUTOCOMMIT"
     try:
         engine = sa.create_engine(url, connect_args=arguments, **options)
-    except (SQLAlchemyError, TypeError) as error:
+    except (SQLAlchemyError, TypeError, ValueError) as error:
         raise SourceError(f"cannot open {shown(url)}: {line_of(error)}") from None
     if kind == "postgresql" and not writes:
         _keep_odd_times(engine)
@@ -252,29 +289,48 @@ def _quoted(path: str) -> str:
 
 
 @contextmanager
-def _translated() -> Iterator[None]:
-    """Turn an error of the engine into a SourceError of one line, without the statement."""
+def connected(engine: Engine, address: str) -> Iterator[Connection]:
+    """Yield a connection. Raises SourceError: there is none, or an option is not the driver's."""
     try:
-        with password_proved():
-            yield
+        connection = engine.connect()
     except SQLAlchemyError as error:
-        raise SourceError(f"the database does not answer as it should: {line_of(error)}") from None
-
-
-@contextmanager
-def password_proved() -> Iterator[None]:
-    """Raise SourceError if PyMySQL lacks what proves a password to MySQL 8 without TLS."""
-    try:
-        yield
-    except RuntimeError as error:
+        raise SourceError(f"cannot connect to {address}: {line_of(error)}") from None
+    except TypeError as error:
+        option = _OPTION.search(str(error))
+        if option is None:
+            raise
+        raise SourceError(
+            f"cannot connect to {address}: the driver {engine.driver} has no option"
+            f" '{option[1]}'; leave it out of the address"
+        ) from None
+    except OSError as error:
+        raise SourceError(
+            f"cannot connect to {address}: a file that an option names, such as ssl_ca, cannot be"
+            f" used: {error.strerror or error}"
+        ) from None
+    except RuntimeError as error:  # PyMySQL, for a way of proving a password that needs more
         if "cryptography" not in str(error):
             raise
         raise SourceError(
             f"{line_of(error)}: pip install 'pymysql[rsa]', or use TLS (?ssl_ca=FILE)"
         ) from None
+    with connection:
+        yield connection
+
+
+@contextmanager
+def _translated(address: str) -> Iterator[None]:
+    """Turn an error of the engine into a SourceError of one line, without the statement."""
+    try:
+        yield
+    except SQLAlchemyError as error:
+        raise SourceError(f"cannot read {address}: {line_of(error)}") from None
 
 
 def line_of(error: Exception) -> str:
     """Return an engine's own message in one line, without the statement."""
     cause = getattr(error, "orig", None) or error
+    match cause.args:
+        case (int(number), str(text)) if not isinstance(cause, OSError):  # PyMySQL's
+            return " ".join(f"{text} ({number})".split())[:LINE_MAX]
     return " ".join(str(cause).split())[:LINE_MAX]

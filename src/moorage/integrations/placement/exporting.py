@@ -63,11 +63,16 @@ class Export:
         self._trial = trial
 
     def run(self, url: URL) -> Exported:
-        """Write everything, in one transaction."""
+        """Write everything, in one transaction.
+
+        No connection is open while the ledger is read: databases and proxies cut one that is idle.
+        """
+        with opened(url) as target:
+            any(target.occupied())  # a database that cannot be used is refused at once
+        read = self._one_state()
+        closed = self._ledger.offered()
         with opened(url) as target:
             occupied = list(target.occupied())
-            read = self._one_state()
-            closed = self._ledger.offered()
             wanted = Wanted(read.rows, closed, target)
             if occupied:
                 if _difference(wanted, target, self._progress) is None:

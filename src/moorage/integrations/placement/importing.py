@@ -86,8 +86,9 @@ class Import:
 
     def whole(self) -> Step:
         """Copy and finish."""
+        self._check_primary()
         try:
-            self.copy()
+            copied = self.copy()
         except RefusedError as refusal:
             if refusal.code != IN_USE:
                 raise
@@ -95,7 +96,8 @@ class Import:
                 return self.finish()  # it was interrupted after its last request
             except ImportingError:
                 raise refusal from None
-        return self.finish()
+        finished = self.finish()
+        return Step(finished.reading, copied.sent + finished.sent)
 
     def copy(self) -> Step:
         """Begin the import, or resume it, and write all rows."""
@@ -117,6 +119,7 @@ class Import:
 
         If the command was killed after the last request, the ledger is used already.
         """
+        self._check_primary()
         under_way = self._take_over()
         with ThreadPoolExecutor(1) as pool:
             # Both take seconds, of different servers, and clients are waiting.
@@ -141,6 +144,14 @@ class Import:
                 self._check_same(reading, self._read())
         self._ledger.finish(self._writer)
         return Step(reading, sent)
+
+    def _check_primary(self) -> None:
+        """Raise ImportingError if what was written last may be missing where the original is read.
+
+        Two readings are the same there, whatever is written elsewhere.
+        """
+        if (why := self._source.behind()) is not None:
+            raise ImportingError(why)
 
     def _check_same(self, before: Reading, now: Reading) -> None:
         """Raise ChangingError if two readings differ."""

@@ -97,6 +97,10 @@ class ApiSource:
             "the API cannot tell everything, see api_ in the report; with --database, all is read"
         ]
 
+    def behind(self) -> str | None:
+        """See `Source`."""
+        return None
+
     def close(self) -> None:
         """See `Source`."""
         self._api.close()

@@ -12,7 +12,7 @@ from moorage.integrations.placement.tables.consumers import Consumers, Owners
 from moorage.integrations.placement.tables.providers import Providers
 
 Progress = Callable[[str, int, int], None]
-"""Gets what is done now, how much of it is done, and how much there is."""
+"""Gets what is done now, how much of it is done, and how much there is; 0: that is unknown."""
 
 STEP = 1_000
 """Rows after which progress is shown."""
@@ -51,6 +51,10 @@ class Source(Protocol):
         """Return what people should know before it is read. Raises SourceError."""
         ...
 
+    def behind(self) -> str | None:
+        """Return why it may lack what was written last; None: it does not. Raises SourceError."""
+        ...
+
     def close(self) -> None:
         """Close its connections."""
         ...
@@ -78,12 +82,27 @@ class DatabaseSource:
 
     def warnings(self) -> list[str]:
         """See `Source`."""
-        if not self._database.may_write():
-            return []
-        return [
-            f"the account of {self.shown} may write to it; one that may only SELECT is enough, and"
-            " safer"
-        ]
+        found = []
+        if self._database.may_write():
+            found.append(
+                f"the account of {self.shown} may write to it; one that may only SELECT is enough,"
+                " and safer"
+            )
+        if self._database.is_read_only():
+            found.append(
+                f"{self.shown} is read-only: if it is a replica, it may lack the last changes, so"
+                " finish from the server that it copies"
+            )
+        return found
+
+    def behind(self) -> str | None:
+        """See `Source`. Such a server has the same content twice even if it lags for hours."""
+        if not self._database.is_standby():
+            return None
+        return (
+            f"{self.shown} is a standby, which may lack the last changes: finish with the address"
+            " of its primary"
+        )
 
     def close(self) -> None:
         """See `Source`."""

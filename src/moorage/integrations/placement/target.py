@@ -13,12 +13,7 @@ from sqlalchemy import URL, Connection
 from sqlalchemy.exc import DataError, IntegrityError, SQLAlchemyError
 
 from moorage.integrations.placement.addresses import shown
-from moorage.integrations.placement.database import (
-    Snapshot,
-    engine_of,
-    line_of,
-    password_proved,
-)
+from moorage.integrations.placement.database import Snapshot, connected, engine_of, line_of
 from moorage.integrations.placement.schemas import HEADS, tables_of
 from moorage.integrations.placement.source_error import SourceError
 from moorage.integrations.placement.values import is_custom
@@ -88,7 +83,7 @@ class Target:
 
     def snapshot(self) -> Snapshot:
         """Return what is there now, with what was written."""
-        return Snapshot(self._connection, self.head)
+        return Snapshot(self._connection, self.head, self.shown)
 
     def commit(self) -> None:
         """Keep what was written. Raises SourceError."""
@@ -110,7 +105,7 @@ def opened(url: URL) -> Iterator[Target]:
     address = shown(url)
     engine = engine_of(url, kind, writes=True)
     try:
-        with _connected(engine, address) as connection:
+        with connected(engine, address) as connection:
             with _said(address, "schema"):
                 head = _head(connection, address)
                 _begin(connection, kind)
@@ -118,16 +113,6 @@ def opened(url: URL) -> Iterator[Target]:
             connection.rollback()
     finally:
         engine.dispose()
-
-
-@contextmanager
-def _connected(engine: sa.Engine, address: str) -> Iterator[Connection]:
-    with _said(address, "connect"), password_proved():
-        connection = engine.connect()
-    try:
-        yield connection
-    finally:
-        connection.close()
 
 
 def _head(connection: Connection, address: str) -> str:

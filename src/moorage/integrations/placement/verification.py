@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from moorage.client.transport import RefusedError
+from moorage.client.transport import UNAUTHORIZED, RefusedError
 from moorage.integrations.placement.asking import MISFITS, PlacementApi, not_placement
 from moorage.integrations.placement.judging import (
     ABSENT,
@@ -196,6 +196,12 @@ class Verification:
     def _ask(self, question: Question) -> tuple[list[Difference], bool]:
         theirs = self._original.get(question.path)
         ours = self._ours.get(question.path)
+        for side, answer in ((self._original, theirs), (self._ours, ours)):
+            if answer.status == UNAUTHORIZED:
+                raise SourceError(
+                    f"{side.url} answers 401 to GET {question.path}: its token is not valid any"
+                    " longer"
+                )
         refused = theirs.status >= 300 and ours.status >= 300
         found = list(differences(question, theirs, ours, self._around))
         if fails(question, theirs):

@@ -48,7 +48,7 @@ class WholeLedger(Ledger):
                 revisions.add(page.revision)
                 rows.update((key_of(row), encoded(row)) for row in getattr(page, kind))
                 done += len(getattr(page, kind))
-                progress("reading Moorage", done, done)
+                progress("reading Moorage", done, 0)
         return Read(found, revisions.pop() if len(revisions) == 1 else None)
 
     def is_at(self, revision: str | None) -> bool:

@@ -146,7 +146,10 @@ class _Import:
                 raise Error(Code.SLOT_EXISTS, f"It is a slot of '{pool}'.")
         slot = self.draft.facts.slots.get(self.pool.name, {}).get(one.name)
         if slot is None and self.pool.growth is None:
-            raise Error(Code.SLOT_NOT_FOUND, "Boskos' configuration does not name it.")
+            raise Error(
+                Code.SLOT_NOT_FOUND,
+                "Boskos' configuration does not name it: add it there, then import it again.",
+            )
         if slot is not None and slot.occupied and slot.owner != one.owner:
             raise Error(Code.HOLDER_MISMATCH, f"'{slot.owner}' holds it here.")
         return slot
