@@ -52,14 +52,12 @@ def address_of(text: str, where: str = "--database") -> URL:
     if kind not in DRIVERS:
         raise SourceError(f"{where}: databases of the kind '{kind}' are not read: {form}")
     if "@" in (url.host or ""):
-        raise SourceError(f"{where}: write @ as %40 in a password or in the name of an account")
-    if not url.database:
-        raise SourceError(f"{where} names no database: {form}")
-    if "@" in (url.host or ""):
         raise SourceError(
-            f"{where}: the password has characters that end it: write @ as %40, / as %2F, : as %3A"
+            f"{where}: the account or its password has a character that ends it: write @ as %40, / as %2F, : as %3A"
             " and % as %25"
         )
+    if not url.database:
+        raise SourceError(f"{where} names no database: {form}")
     if named := _REFERENCE.match(url.host or "") or _REFERENCE.match(url.database):
         raise SourceError(
             f"{where}: {named[0]} stands for another option of placement.conf; write its value"
