@@ -1,0 +1,273 @@
+"""Plans: from a document to effects, changes and violations.
+
+Nothing is written, and the facts stay as they are. Planning on the same facts gives the same
+result; a commit plans again, and compares the digest.
+"""
+
+from msgspec import Struct
+
+from moorage.core.clock import Instant
+from moorage.core.ids import ConsumerId, ProviderId
+from moorage.core.ledger.capacity import units_ok
+from moorage.core.ledger.facts import Changes, Facts
+from moorage.core.ledger.inventory import InventorySpec
+from moorage.core.ledger.model import Allocations
+from moorage.core.ledger.reshaping import drafting, final_state, shape, splits, totals
+from moorage.core.ledger.reshaping.conservation import conserved
+from moorage.core.ledger.reshaping.effects import Effect, Summary, digest_of, effects_of, summary_of
+from moorage.core.ledger.reshaping.final_state import FinalState
+from moorage.core.ledger.reshaping.fitting import GAVE_UP, INFEASIBLE, Item, fit
+from moorage.core.ledger.reshaping.inverse import Inverse, Undoing, inverse_of, keys_for
+from moorage.core.ledger.reshaping.plan import (
+    Generations,
+    ReshapePlan,
+    emptied_providers,
+    named_providers,
+)
+from moorage.core.ledger.reshaping.splits import Split
+from moorage.core.ledger.reshaping.violations import Violation, ViolationCode
+from moorage.core.ledger.reshaping.wanted import Key, Wanted, held_at
+
+
+class Planned(Struct, frozen=True):
+    """The result of planning. With violations it is still shown, as far as it is known.
+
+    Attributes:
+        effects: what would change, in order.
+        digest: of the effects.
+        summary: for people.
+        violations: why it cannot be committed; empty: it can.
+        generations: of the existing providers and consumers that were read.
+        changes: what a commit writes; empty if there are violations.
+        inverse: what undoes it; None if there are violations.
+    """
+
+    effects: tuple[Effect, ...]
+    digest: str
+    summary: Summary
+    violations: tuple[Violation, ...]
+    generations: Generations
+    changes: Changes
+    inverse: Inverse | None
+
+
+def plan_reshape(facts: Facts, now: Instant, plan: ReshapePlan) -> Planned:
+    """Plan a reshape.
+
+    Args:
+        facts: with what `plan.keys_for` names; they stay as they are.
+        now: the time of the first written row.
+        plan: what is wanted.
+    """
+    wanted = Wanted()
+    found = list(drafting.too_large(facts, plan))
+    if found:
+        return _planned(now, FinalState(facts, Wanted()), found, set(), set())
+    found += drafting.outdated(facts, plan)
+    found += drafting.draft(facts, plan, wanted)
+    moved = splits.splits_of(facts, plan)
+    sums = totals.totals_of(facts, plan, moved)
+    contradictions = list(totals.figures_after(facts, plan, moved, sums, wanted))
+    _allocate(facts, plan, wanted, moved)
+    _fit(FinalState(facts, wanted), moved)
+    state = FinalState(facts, wanted)
+    found += drafting.one_tree(facts, plan, state.forest)
+    found += shape.judged(facts, wanted, state.forest)
+    for split in moved:
+        found += split.violations
+    found += contradictions
+    found += final_state.judged(state)
+    found += conserved(facts, plan, wanted)
+    return _planned(now, state, found, named_providers(plan), emptied_providers(plan))
+
+
+def plan_undo(facts: Facts, now: Instant, inverse: Inverse) -> Planned:
+    """Plan the undoing of a reshape on the present state.
+
+    Args:
+        facts: with what `inverse.keys_for` names; they stay as they are.
+        now: the time of the first written row.
+        inverse: as `Planned.inverse` of the reshape; that of the result does the reshape again.
+    """
+    undoing = Undoing(facts, inverse)
+    state = FinalState(facts, undoing.wanted)
+    found = undoing.violations
+    found += shape.judged(facts, undoing.wanted, state.forest)
+    found += final_state.judged(state)
+    return _planned(now, state, found, set(), keys_for(inverse).holders)
+
+
+def _planned(
+    now: Instant,
+    state: FinalState,
+    found: list[Violation],
+    named: set[ProviderId],
+    emptied: set[ProviderId],
+) -> Planned:
+    effects = effects_of(state)
+    violations = tuple(dict.fromkeys(found))
+    summary = summary_of(state, named)
+    return Planned(
+        effects,
+        digest_of(effects),
+        summary,
+        violations,
+        _generations(state, summary, emptied),
+        Changes() if violations else final_state.written(state, now),
+        None if violations else inverse_of(state, effects),
+    )
+
+
+def _generations(state: FinalState, summary: Summary, emptied: set[ProviderId]) -> Generations:
+    """Return those of this plan alone: a batch may have loaded more."""
+    facts = state.facts
+    shown = [one.provider for one in summary.providers]
+    owners = {owner for uuid in emptied for owner in facts.holders.get(uuid, ())}
+    owners |= state.wanted.allocations.keys()
+    return Generations(
+        {uuid: facts.providers[uuid].generation for uuid in shown if uuid in facts.providers},
+        {
+            uuid: facts.consumers[uuid].generation
+            for uuid in sorted(owners)
+            if uuid in facts.consumers
+        },
+    )
+
+
+def _allocate(facts: Facts, plan: ReshapePlan, wanted: Wanted, moved: list[Split]) -> None:
+    """Set the wanted allocations: those that splits place, without what is released."""
+    for split in moved:
+        for consumer, places in split.placed.items():
+            if consumer in facts.consumers:
+                _transfer(facts, wanted, consumer, split.source, places)
+    sources = {split.source for split in moved}
+    for key, spec in wanted.figures.items():
+        if spec is None and key not in sources:
+            for consumer in facts.holders.get(key[0], set()) & plan.release:
+                _transfer(facts, wanted, consumer, key, {})
+    _vacate(facts, plan, wanted)
+    for consumer in [uuid for uuid in wanted.allocations if _is_same(facts, wanted, uuid)]:
+        del wanted.allocations[consumer]
+
+
+def _vacate(facts: Facts, plan: ReshapePlan, wanted: Wanted) -> None:
+    """Take from consumers what they hold of the providers that they vacate."""
+    for consumer, vacated in plan.vacate.items():
+        if (held := facts.consumers.get(consumer)) is not None:
+            after = wanted.allocations.get(consumer, held.allocations)
+            kept = {uuid: dict(own) for uuid, own in after.items() if uuid not in vacated}
+            wanted.allocations[consumer] = kept
+
+
+def _transfer(
+    facts: Facts, wanted: Wanted, consumer: ConsumerId, source: Key, places: dict[Key, int]
+) -> None:
+    """Take what a consumer holds at a source now, and give it units at other places."""
+    after = wanted.allocations.get(consumer)
+    if after is None:
+        after = _copied(facts.consumers[consumer].allocations)
+    before = held_at(facts, consumer, source)
+    for (uuid, name), amount in [(source, -before), *places.items()]:
+        own = after.setdefault(uuid, {})
+        own[name] = own.get(name, 0) + amount
+    wanted.allocations[consumer] = {
+        uuid: left
+        for uuid, own in after.items()
+        if (left := {name: amount for name, amount in own.items() if amount})
+    }
+
+
+def _copied(held: Allocations) -> Allocations:
+    return {uuid: dict(own) for uuid, own in held.items()}
+
+
+def _is_same(facts: Facts, wanted: Wanted, consumer: ConsumerId) -> bool:
+    return facts.consumers[consumer].allocations == wanted.allocations[consumer]
+
+
+def _fit(state: FinalState, moved: list[Split]) -> None:
+    """Choose a place for each consumer that a policy lets fit; splits with violations are left."""
+    facts, wanted = state.facts, state.wanted
+    items = [item for split in moved if not split.violations for item in split.fitted]
+    rooms = _rooms(facts, wanted, items)
+    usable = _usable(state, items, rooms)
+    chosen = fit(usable, rooms) if usable else []
+    failed = chosen is INFEASIBLE or chosen is GAVE_UP
+    if chosen is INFEASIBLE or chosen is GAVE_UP:
+        _refuse(moved, chosen is GAVE_UP, [item for item in usable if not item.options])
+    else:
+        for item, key in chosen:
+            _transfer(facts, wanted, item.consumer, item.source, {key: item.amount})
+    for split in moved:
+        if split.violations or (failed and split.fitted):
+            wanted.unsettled.update((split.source, *split.targets))
+
+
+def _rooms(facts: Facts, wanted: Wanted, items: list[Item]) -> dict[Key, int]:
+    """Return the room at each target once all items have left their sources.
+
+    A residual source has none, even if another split has it as a target.
+    """
+    left = Wanted(figures=wanted.figures, excess=wanted.excess)
+    left.allocations = {uuid: _copied(held) for uuid, held in wanted.allocations.items()}
+    for item in items:
+        _transfer(facts, left, item.consumer, item.source, {})
+    without = FinalState(facts, left)
+    options = dict.fromkeys(key for item in items for key in item.options)
+    return {
+        key: 0 if key in wanted.residual else final_state.room_at(without, key) for key in options
+    }
+
+
+def _usable(state: FinalState, items: list[Item], rooms: dict[Key, int]) -> list[Item]:
+    """Return the items, each with the places that admit it at all."""
+    specs = {key: spec for key in rooms if (spec := state.spec_of(key)) is not None}
+    known: dict[tuple[Key, int], tuple[Key, ...]] = {}
+    usable = []
+    for item in items:
+        present = {key: state.amount_at(item.consumer, key) for key in _held(state, item)}
+        amount, alike = item.amount, (item.source, item.amount)
+        options = known.get(alike)
+        beside = any(key in present for key in item.options)
+        if options is None or beside:
+            options = tuple(
+                key
+                for key in item.options
+                if key in specs
+                and amount <= rooms[key]
+                and _admits(specs[key], amount + present.get(key, 0))
+            )
+        if not beside:
+            known[alike] = options
+        usable.append(Item(item.consumer, item.source, item.amount, options))
+    return usable
+
+
+def _held(state: FinalState, item: Item) -> list[Key]:
+    held = state.wanted.allocations.get(item.consumer)
+    if held is None:
+        held = state.facts.consumers[item.consumer].allocations
+    return [(uuid, name) for uuid, amounts in held.items() for name in amounts]
+
+
+def _admits(spec: InventorySpec, amount: int) -> bool:
+    return bool(units_ok(spec.min_unit, spec.max_unit, spec.step_size, amount))
+
+
+def _refuse(moved: list[Split], gave_up: bool, hopeless: list[Item]) -> None:
+    by_source = {item.source: item for item in reversed(hopeless)}
+    for split in moved:
+        if split.violations or not split.fitted:
+            continue
+        item = by_source.get(split.source)
+        what = f"{split.source[1]} from provider {split.source[0]}"
+        if gave_up:
+            message = f"The search for places of all {what} took too many steps; there may be some."
+            split.refuse(ViolationCode.GAVE_UP, message)
+        elif item is not None:
+            message = (
+                f"No target has room for the {item.amount} of consumer {item.consumer}: {what}."
+            )
+            split.refuse(ViolationCode.INFEASIBLE, message, item.consumer, item.amount)
+        elif not hopeless:
+            split.refuse(ViolationCode.INFEASIBLE, f"No distribution of {what} fits.")
