@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from moorage import config
+from moorage.config import settings as config
 from moorage.serve import lifecycle
 
 BEAT_SECONDS = 0.005

@@ -14,6 +14,7 @@ from bench.fleet import FLAT, FLAT_HOST, Fleet, identifier
 from bench.loop.fleet_probes import fleet, reporters
 from bench.loop.import_probes import imports
 from bench.loop.page_probes import pages, paths
+from bench.loop.reshape_probes import reshapes
 from bench.loop.slot_probes import slots
 from bench.wire import NOBODY, Session, request
 from moorage.faces.placement.routes import routes
@@ -38,6 +39,8 @@ class Sizes:
     """Consumers in one request, which may have about one MiB."""
     reshaped: int = 60_000
     """Consumers in the largest reshape."""
+    planned: int = 9_900
+    """Consumers in the largest reshape plan."""
     tickets: int = 10_000
     """Tickets in one waiting line."""
     unchanged: int = 4_990
@@ -54,6 +57,7 @@ KEPT_HOST = identifier(9, 1)
 TRAITS_HOST = identifier(9, 2)
 CHURNED = identifier(9, 3)
 CROWDED = identifier(9, 4)
+PLANNED = identifier(9, 5)
 PROJECT, USER = "bench", "bench"
 POOL = "bench/held"
 
@@ -110,6 +114,7 @@ def large_objects(sizes: Sizes) -> Iterator[bytes]:
             {"uuid": KEPT_HOST, "name": "kept", "inventories": {"SRIOV_NET_VF": big}},
             {"uuid": CROWDED, "name": "crowded", "inventories": {"SRIOV_NET_VF": big}},
             {"uuid": CHURNED, "name": "churned", "inventories": {"SRIOV_NET_VF": big}},
+            {"uuid": PLANNED, "name": "planned", "inventories": {"SRIOV_NET_VF": big}},
         ]
     )
     yield bulk([{"uuid": TRAITS_HOST, "name": "wordy", "traits": traits}])
@@ -124,6 +129,12 @@ def large_objects(sizes: Sizes) -> Iterator[bytes]:
             "POST",
             "/allocations",
             consumers_on(CROWDED, 3, first, min(sizes.consumers, sizes.reshaped - first)),
+        )
+    for first in range(0, sizes.planned, sizes.consumers):
+        yield _json(
+            "POST",
+            "/allocations",
+            consumers_on(PLANNED, 7, first, min(sizes.consumers, sizes.planned - first)),
         )
     yield _json("PUT", f"/allocations/{CONSUMER.format(2, 0)}", allocations_of_one(sizes, None))
 
@@ -338,6 +349,8 @@ def v1(sizes: Sizes) -> Iterator[Probe]:
     yield from fleet(asked)
     yield from reporters(asked)
     yield from imports(asked)
+    guests = [CONSUMER.format(7, n) for n in range(sizes.planned)]
+    yield from reshapes(asked, PLANNED, identifier(8, 2), guests, 1_000_000)
     yield asked("check", "POST", "/v1/database/check")
     yield asked("backup", "POST", "/v1/database/backup", "", {"name": "held.copy"})
     yield asked("new epoch", "POST", "/v1/database/epoch")

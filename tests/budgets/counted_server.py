@@ -18,7 +18,7 @@ from typing import Any, TypeVarTuple
 import apsw
 import uvloop
 
-from moorage import config
+from moorage.config import settings as config
 from moorage.core.clock import SECOND
 from moorage.serve import lifecycle
 from moorage.service import fair_turns

@@ -14,7 +14,7 @@ from moorage.client.run.parse import (
     URL_VARIABLE,
 )
 from moorage.client.run.variables import READ, nearly
-from moorage.config import FIELDS
+from moorage.config.settings import FIELDS
 from tests.cli.command import moorage, refusal
 from tests.client.single import finished
 

@@ -88,7 +88,9 @@ def test_the_extras() -> None:
     about = message_from_string(text)
     assert about["Requires-Python"] == f">={'.'.join(map(str, OLDEST))}"
     required = about.get_all("Requires-Dist") or []
-    names = {"server", "postgres", "keystone", "ironic", "kubernetes", "placement", "all"}
+    names = {
+        *("server", "postgres", "keystone", "ironic", "nova", "kubernetes", "placement", "all")
+    }
     assert set(about.get_all("Provides-Extra") or []) == names
     assert all("extra ==" in one for one in required)
     oldest = ".".join(map(str, extras.OLDEST))
@@ -102,7 +104,7 @@ def test_the_extras() -> None:
     for name in names - {"server", "all", "placement"}:
         assert "moorage[server]" in optional[name]
     assert "moorage[postgres]" in optional["placement"]
-    assert optional["all"] == ["moorage[server,postgres,keystone,ironic,kubernetes,placement]"]
+    assert optional["all"] == ["moorage[server,postgres,keystone,ironic,nova,kubernetes,placement]"]
     assert project["dependency-groups"]["build"] == project["build-system"]["requires"]
     of_server = {one.split(">")[0].lower().replace("_", "-") for one in optional["server"]}
     modules: set[str] = set()

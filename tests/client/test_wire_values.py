@@ -14,6 +14,7 @@ from moorage.client.decoding import UndecodableError, decode, decode_exactly
 from moorage.faces.v1.decoding import fitted
 from moorage.faces.v1.ledger.explain import query_of
 from moorage.wire.admission import PoolWanted
+from moorage.wire.dataclass import members
 from moorage.wire.ledger import GroupAsked, Question
 from tests.client.run.test_file import pythons
 from tests.client.single import BARE, ROOT, SECONDS
@@ -49,7 +50,7 @@ def test_values_survive_both_ways(name: str) -> None:
         at_server = fitted(value, kind)
         assert decode(kind, value) == decode_exactly(kind, value) == at_server, value
         assert fitted(encoded(decode(kind, value)), kind) == at_server, value
-        sent = json.loads(msgspec.json.encode(at_server))
+        sent = json.loads(msgspec.json.encode(members(at_server)))
         assert decode(kind, sent) == at_server, value
 
 
@@ -65,15 +66,15 @@ def test_examples_survive_both_ways() -> None:
 # Decodes lines of JSON, each a pair of a type's name and a value, and encodes them again.
 PROGRAM = """
 import json, sys
-from dataclasses import asdict
 from datetime import datetime
 from importlib import import_module
 from moorage.client.decoding import decode
+from moorage.wire.dataclass import members
 
 for line in sys.stdin:
     module, name, value = json.loads(line)
     decoded = decode(getattr(import_module(module), name), value)
-    print(json.dumps(asdict(decoded), default=datetime.isoformat))
+    print(json.dumps(members(decoded), default=datetime.isoformat))
 """
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import asdict, is_dataclass
+from dataclasses import is_dataclass
 from datetime import datetime
 from importlib import import_module
 from pathlib import Path
@@ -13,6 +13,7 @@ from random import Random
 from typing import Any
 
 import moorage.wire
+from moorage.wire.dataclass import members
 
 OPENAPI = Path(__file__).resolve().parents[2] / "docs/reference/openapi.json"
 TIMES = ("2026-01-02T03:04:05.000006Z", "2026-01-02T03:04:05Z", "2026-01-02T05:04:05+02:00")
@@ -32,7 +33,7 @@ def wire_types() -> dict[str, type]:
 
 def encoded(value: Any) -> Any:
     """Return a value of the wire as JSON that a client sends, decoded."""
-    text = json.dumps(asdict(value), default=datetime.isoformat)
+    text = json.dumps(members(value), default=datetime.isoformat)
     return json.loads(text)
 
 

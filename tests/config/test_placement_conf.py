@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from moorage.config import Loaded, load
 from moorage.config.errors import ConfigError
+from moorage.config.settings import Loaded, load
 from tests.cli.command import moorage, refusal
 from tests.config.files import KOLLA, OPENSTACK_ANSIBLE, SECRETS, written
 

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from moorage import __version__
-from moorage.config import FIELDS
+from moorage.config.settings import FIELDS
 from moorage.faces.health import PATHS
 from moorage.faces.placement.routes import first_segments
 from moorage.integrations.metal3.install import FILES, MANIFESTS

@@ -11,7 +11,7 @@ import msgspec
 from moorage.cli.main import cli
 from moorage.cli.support.environment import ALSO
 from moorage.client.run.variables import GIVEN, LEASE_PREFIX
-from moorage.config import FIELDS, Settings
+from moorage.config.settings import FIELDS, Settings
 from moorage.core.admission.forecast.why import CODES
 from moorage.core.errors import Code
 from moorage.faces.auth.token import ROLES

@@ -15,7 +15,7 @@ from collections import Counter
 
 import uvloop
 
-from moorage import config
+from moorage.config import settings as config
 from moorage.serve import lifecycle
 
 PREFIX = "cycles: "

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from msgspec import convert
 
-from moorage.config import Settings
 from moorage.config.addresses import Address
+from moorage.config.settings import Settings
 from moorage.serve.lifecycle import dangers
 from tests.e2e.support.server import serve
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from moorage.config import load
 from moorage.config.addresses import networks_parse
 from moorage.config.errors import ConfigError
+from moorage.config.settings import load
 from moorage.faces.web import Scope
 from moorage.serve.http.proxies import Proxies
 from moorage.serve.mount import Mount

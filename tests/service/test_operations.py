@@ -11,8 +11,16 @@ from moorage.core.errors import Code, Error
 from moorage.core.ledger.allocations import KEEP, ConsumerRequest
 from moorage.core.ledger.facts import Changes
 from moorage.core.ledger.model import Inventory
-from moorage.service.chores import CHANGES_KEPT_SECONDS, FORGET_MAX, Chores, Retention
+from moorage.core.ledger.reshaping.plan import ReshapePlan
+from moorage.service.chores import (
+    CHANGES_KEPT_SECONDS,
+    FORGET_MAX,
+    RESHAPES_FORGET_MAX,
+    Chores,
+    Retention,
+)
 from moorage.service.ledger import allocation_cases, provider_cases, vocabulary_cases
+from moorage.service.ledger.reshapes import Wish
 from moorage.store import changelog
 from tests.service.pools import opened
 from tests.service.running import TESTER, Running, claim, consumer_id, provider_id, running
@@ -258,6 +266,34 @@ def test_old_audit_rows_are_deleted(tmp_path: Path) -> None:
             rows, _ = await service.audit.page(None, 10)
             assert [row.target for row in rows] == ["younger", "young"]
             assert await chores.forget_receipts() == 0, "SQLite has none"
+
+    asyncio.run(scenario())
+
+
+def test_old_reshapes_are_deleted_with_the_audit_rows(tmp_path: Path) -> None:
+    """Those that are older than `audit_days` go, also the last one; a jump of the clock takes none.
+
+    Without the setting none is ever deleted.
+    """
+
+    async def scenario() -> None:
+        async with running(tmp_path / "ledger") as one:
+            service = one.service
+            parts = (one.engine, service.transactor, one.clock, service.admission)
+            chores = Chores(*parts, service.chores.stock, Retention(audit_days=2))
+            await service.transactor.submit(provider_cases.ProviderCreate(provider_id(1), "host"))
+            for n in range(RESHAPES_FORGET_MAX + 2):
+                plan = ReshapePlan(rename={provider_id(1): f"host-{n}"})
+                await service.reshapes.carry_out(plan, Wish(str(n), str(n), None, ""), TESTER)
+            one.clock.jump = 3 * DAY
+            assert await chores.forget_reshapes() == 0
+            one.clock.jump = 0
+            one.clock.at += 2 * DAY + 1_000
+            assert await chores.forget_reshapes() == 0, "no audit row is younger"
+            await service.audit.record(TESTER, "act", "young")
+            assert await Chores(*parts, service.chores.stock).forget_reshapes() == 0
+            assert await chores.forget_reshapes() == RESHAPES_FORGET_MAX + 2
+            assert await service.reshapes.page(None, 10) == ([], None)
 
     asyncio.run(scenario())
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 HOMES = {
     "agent": "group",
     "apply": "apply",
-    "audit": "audit",
+    "audit": "audit.group",
     "config": "group",
     "consumer": "group",
     "db": "group",
@@ -14,6 +14,7 @@ HOMES = {
     "fleet": "fleet",
     "gate": "ironic.gate.group",
     "group": "group",
+    "heal": "heal",
     "import": "moving.imports",
     "ironic": "group",
     "lease": "group",
@@ -21,6 +22,7 @@ HOMES = {
     "pool": "group",
     "provider": "group",
     "report": "group.report",
+    "reshape": "group",
     "serve": "serve",
     "simulate": "simulate",
     "token": "group",
@@ -49,6 +51,7 @@ SUMMARIES = {
     "fleet": "Print the capacity of all providers by resource class: total, reserved, used,...",
     "gate": "Hold back requests to Ironic until the host may start.",
     "group": "Show and delete groups of reporters, which share Ironic's nodes; pin nodes to...",
+    "heal": "Release what an audit has found, as FILE has it.",
     "import": "Take over what another service keeps.",
     "ironic": "Limit the number of nodes that OpenStack Ironic works on at once; report its...",
     "lease": "List, show, move and revoke leases and tickets; keep leases in files.",
@@ -56,6 +59,7 @@ SUMMARIES = {
     "pool": "Create, show, change and pause pools.",
     "provider": "Look at providers: hosts, their parts, and what they share; drain and delete...",
     "report": "Show the reporters of nodes and their problems (see also `moorage group`).",
+    "reshape": "Change the shape of trees of providers while consumers use them; undo it.",
     "serve": "Serve the ledger until a signal stops it.",
     "simulate": "Simulate limits and pacings with the decisions of the server, without waiting.",
     "token": "Create, list, rotate and revoke access tokens.",
@@ -72,11 +76,11 @@ That help imports no command: all of them take several times as long.
 SECTIONS = {
     "Jobs": ("run", "lease", "trap", "simulate"),
     "Pools and leases": ("pool", "apply", "top"),
-    "The ledger": ("provider", "consumer", "fleet", "explain"),
+    "The ledger": ("provider", "consumer", "reshape", "fleet", "explain"),
     "Machines": ("agent", "group", "report"),
     "Ironic and metal3": ("gate", "ironic", "metal3"),
     "Moving": ("import", "verify", "export"),
-    "The server": ("serve", "db", "token", "whoami", "audit", "watch", "config"),
+    "The server": ("serve", "db", "token", "whoami", "audit", "heal", "watch", "config"),
 }
 """The sections of the help; a command that is in none is among the others."""
 

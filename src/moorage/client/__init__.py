@@ -1,12 +1,12 @@
 """The client: runs on other machines and talks to a Moorage server over HTTP.
 
 `Client` in `client.py` is what Python programs use, `AsyncClient` the same for asyncio; `leasing/`
-has their leases. `ledger.py`, `imports.py`, `admission.py` with `slots.py`, `fleet.py`,
-`reporting.py` and `boskos.py` are the typed native API; `calling.py` calls its operations.
-`watch.py` follows all changes; `transport.py` sends requests and classifies failures, with
-`tokens.py`, `proxies.py` and `tls.py`; `decoding.py` converts answers to the dataclasses of `wire`,
-on old Pythons with `old_hints.py`; `run/` runs commands that need a lease, `agent/` reports what a
-machine has. `main.py` is the command line of both as a single file, from the table in
+has their leases. `ledger.py`, `reshapes.py`, `imports.py`, `admission.py` with `slots.py`,
+`fleet.py`, `reporting.py` and `boskos.py` are the typed native API; `calling.py` calls its
+operations. `watch.py` follows all changes; `transport.py` sends requests and classifies failures,
+with `tokens.py`, `proxies.py` and `tls.py`; `decoding.py` converts answers to the dataclasses of
+`wire`, on old Pythons with `old_hints.py`; `run/` runs commands that need a lease, `agent/` reports
+what a machine has. `main.py` is the command line of both as a single file, from the table in
 `commands.py`. Standard library only, Python 3.9 or later; may import: `wire`, never the server.
 """
 
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from moorage.client.leasing.holding import Holding as Holding
     from moorage.client.ledger import Ledger as Ledger
     from moorage.client.reporting import Reporting as Reporting
+    from moorage.client.reshapes import PlanRefusedError as PlanRefusedError
+    from moorage.client.reshapes import Reshapes as Reshapes
     from moorage.client.run.lease.acquire import NotGrantedError as NotGrantedError
     from moorage.client.transport import MoorageError as MoorageError
     from moorage.client.transport import RefusedError as RefusedError
@@ -54,8 +56,10 @@ _MODULES = {
     "MoorageError": "transport",
     "NotGrantedError": "run.lease.acquire",
     "NotInTimeError": "leasing.errors",
+    "PlanRefusedError": "reshapes",
     "RefusedError": "transport",
     "Reporting": "reporting",
+    "Reshapes": "reshapes",
     "RevokedError": "leasing.errors",
     "TooManyLeasesError": "leasing.errors",
     "UndecodableError": "decoding",

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, is_dataclass
+from dataclasses import is_dataclass
 from datetime import datetime
 from typing import Any, TypeVar, cast
 
 from moorage.client.decoding import decode
 from moorage.client.transport import Transport
+from moorage.wire.dataclass import members
 from moorage.wire.operations.operation import Operation
 from moorage.wire.pages import PAGE_MAX
 
@@ -57,7 +58,7 @@ def body_of(body: Any) -> Any:
     """Return a body for JSON; it may be a dataclass of `wire`, with times at any depth."""
     if not is_dataclass(body) or isinstance(body, type):
         return body
-    return _plain(asdict(body))
+    return _plain(members(body))
 
 
 def _plain(value: Any) -> Any:

@@ -16,6 +16,7 @@ from moorage.client.leasing.options import HoldingOptions, options_of
 from moorage.client.leasing.signature import taking
 from moorage.client.ledger import Ledger
 from moorage.client.reporting import Reporting
+from moorage.client.reshapes import Reshapes
 from moorage.client.run.labels import is_on
 from moorage.client.run.lease.api import Leases
 from moorage.client.run.parse import REQUIRE_VARIABLE, token_of_environment
@@ -29,8 +30,8 @@ class Client:
     """A client of one server; usable from all threads, and after a fork.
 
     `admission` has pools and leases, `ledger` claims, providers, changes, the audit log and tokens,
-    `fleet` agents and their groups, `reporting` groups of reporters and their reports, `imports`
-    moves a ledger.
+    `fleet` agents and their groups, `reporting` groups of reporters and their reports, `reshapes`
+    plans that change trees, `imports` moves a ledger.
     """
 
     def __init__(
@@ -78,6 +79,7 @@ class Client:
         self.ledger = Ledger(transport)
         self.fleet = Fleet(transport)
         self.reporting = Reporting(transport)
+        self.reshapes = Reshapes(transport)
         self.imports = Imports(transport)
         self._leases = transport if isinstance(transport, NoServer) else Leases(transport)
 

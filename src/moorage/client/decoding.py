@@ -13,6 +13,7 @@ from moorage.client.old_hints import old_hints
 from moorage.client.run.clock import instant_of
 from moorage.client.run.printing import misfit_text
 from moorage.client.transport import MoorageError
+from moorage.wire.dataclass import member
 
 if TYPE_CHECKING:
     from moorage.wire.changes import Change
@@ -102,14 +103,18 @@ def _object(kind: Any, value: Any, exactly: bool) -> Any:
     if not isinstance(value, dict):
         raise TypeError(f"expected an object with the members of {kind.__name__}, got {value!r}")
     hints = _hints(kind)
-    known = {field.name: field for field in fields(kind)}
+    known = {member(field.name): field.name for field in fields(kind)}
     unknown = sorted(value.keys() - known.keys())
     if exactly and unknown:
         raise ValueError(
             f"{', '.join(unknown)}: unknown; {kind.__name__} has {', '.join(sorted(known))}"
         )
     return kind(
-        **{name: _decode(hints[name], value[name], exactly) for name in known if name in value}
+        **{
+            field: _decode(hints[field], value[name], exactly)
+            for name, field in known.items()
+            if name in value
+        }
     )
 
 

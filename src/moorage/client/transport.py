@@ -74,6 +74,8 @@ class RefusedError(MoorageError):
         self.code = code
         self.request_id = request_id
         self.oldest = oldest
+        self.problem: Mapping[str, Any] = {}
+        """All members of the answer."""
 
     @property
     def is_temporary(self) -> bool:
@@ -474,10 +476,12 @@ def _reason(error: Exception) -> str:
 
 def refusal_of(status: int, problem: Mapping[str, Any]) -> RefusedError:
     """Convert a problem document to an exception; missing members get defaults."""
-    return RefusedError(
+    refusal = RefusedError(
         status,
         str(problem.get("code", "unknown")),
         str(problem.get("detail", f"the server answered {status}")),
         str(problem.get("request_id", "-")),
         problem.get("oldest"),
     )
+    refusal.problem = problem
+    return refusal

@@ -24,6 +24,7 @@ class Code(StrEnum):
     GROUP_NOT_FOUND = "group_not_found"
     PLACE_NOT_FOUND = "place_not_found"
     IMPORT_NOT_FOUND = "import_not_found"
+    RESHAPE_NOT_FOUND = "reshape_not_found"
     # Something named in the body of the request does not exist.
     PROVIDER_UNKNOWN = "provider_unknown"
     PARENT_UNKNOWN = "parent_unknown"
@@ -57,6 +58,8 @@ class Code(StrEnum):
     FENCED = "fenced"
     IMPORT_EXISTS = "import_exists"
     IMPORT_TAKEN = "import_taken"
+    RESHAPE_CHANGED = "reshape_changed"
+    RESHAPE_UNDONE = "reshape_undone"
     # It belongs to another owner.
     HOLDER_MISMATCH = "holder_mismatch"
     CLASS_MANAGED = "class_managed"
@@ -80,6 +83,7 @@ class Code(StrEnum):
     CAPACITY_EXCEEDED = "capacity_exceeded"
     UNITS_VIOLATED = "units_violated"
     NO_CAPACITY = "no_capacity"
+    RESHAPE_REFUSED = "reshape_refused"
     UNITS_ABOVE_LIMIT = "units_above_limit"
     # The pool does not permit this request from this caller.
     ASKER_REFUSED = "asker_refused"

@@ -63,6 +63,24 @@ ANCHOR_STEPS_MAX = 10_000
 CLAIM_STEPS_MAX = 200_000
 """As `CANDIDATE_STEPS_MAX`, for a claim: all other changes wait during its search."""
 
+RESHAPE_CONSUMERS_MAX = 10_000
+"""Consumers on the providers whose inventories one reshape plan moves, shrinks or removes."""
+
+HOLDERS_MAX = 2 * RESHAPE_CONSUMERS_MAX
+"""Consumers that are loaded to judge a plan, or the undoing of one: others may have come since."""
+
+RESHAPE_PROVIDERS_MAX = TREE_SIZE_MAX
+"""Providers that one reshape plan names."""
+
+RESHAPE_MOVES_MAX = 1_000
+"""Moves of one reshape plan."""
+
+RESHAPE_NUMBER_MAX = 1 << 53
+"""The highest number in a reshape plan: every JSON library reads it exactly."""
+
+RESHAPE_BYTES_MAX = 8 << 20
+"""Bytes of JSON that are kept of one reshape: what it has changed, and how it is undone."""
+
 BULK_PROVIDERS_MAX = 5_000
 """Providers in one bulk request."""
 

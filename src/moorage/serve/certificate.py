@@ -5,8 +5,8 @@ import logging
 import os
 import ssl
 
-from moorage.config import Settings
 from moorage.config.errors import ConfigError
+from moorage.config.settings import Settings
 
 LOOK_SECONDS = 30.0
 """How often to look whether the files have changed. They are read when two looks see the same, so

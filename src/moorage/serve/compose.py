@@ -6,9 +6,9 @@ from typing import cast
 
 from msgspec import Struct
 
-from moorage.config import Settings
 from moorage.config.errors import ConfigError
 from moorage.config.prefixes import prefix_parse
+from moorage.config.settings import Settings
 from moorage.core.ids import ConsumerId
 from moorage.extras import needs
 from moorage.faces.auth.local_first import LocalFirst

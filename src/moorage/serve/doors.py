@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from moorage.config import Loaded, Settings, check, check_addresses
 from moorage.config.addresses import Address, address_parse
+from moorage.config.settings import Loaded, Settings, check, check_addresses
 from moorage.serve.http.connection_limits import end_dead_connections
 from moorage.serve.http.hosts import WILDCARD_ADDRESSES
 from moorage.systemd.passed_sockets import (

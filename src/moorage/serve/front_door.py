@@ -6,8 +6,8 @@ Programs get the versions of Placement there.
 from http import HTTPStatus
 from pathlib import Path
 
-from moorage.config import Settings
 from moorage.config.prefixes import prefix_parse
+from moorage.config.settings import Settings
 from moorage.faces.web import Receive, Scope, Send, answer_send, headers_of
 from moorage.serve.app import Face
 

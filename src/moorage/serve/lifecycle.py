@@ -18,8 +18,8 @@ from typing import cast
 import uvicorn
 from uvloop import new_event_loop
 
-from moorage.config import Loaded, Settings, database_address
 from moorage.config.addresses import Address, networks_parse
+from moorage.config.settings import Loaded, Settings, database_address
 from moorage.core.clock import SECOND
 from moorage.core.counting import counted
 from moorage.core.errors import Error

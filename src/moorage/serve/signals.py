@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Protocol
 
-from moorage.config import Settings
 from moorage.config.errors import ConfigError
+from moorage.config.settings import Settings
 from moorage.serve.certificate import Certificate
 from moorage.systemd.notifier import Notifier
 

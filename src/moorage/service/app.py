@@ -23,6 +23,7 @@ from moorage.service.fleet.reporters import Reporters
 from moorage.service.fleet.service import Fleet
 from moorage.service.ledger.imports import Imports
 from moorage.service.ledger.queries import LedgerQueries
+from moorage.service.ledger.reshapes import Reshapes
 from moorage.service.ledger.stock_metrics import Stock
 from moorage.service.operations import Operations
 from moorage.service.os_vocabulary import STANDARD_CLASSES, STANDARD_TRAITS
@@ -57,9 +58,13 @@ class Service:
     unsent: UnsentMemory = field(default_factory=UnsentMemory)
     token_ends: TokenEnds = field(init=False)
     imports: Imports = field(init=False)
+    reshapes: Reshapes = field(init=False)
 
     def __post_init__(self) -> None:
         self.imports = Imports(self.engine, self.transactor, self.feed, self.turns)
+        catalog = self.index.catalog
+        words = catalog.standard_classes, catalog.standard_traits
+        self.reshapes = Reshapes(self.engine, self.transactor, self.clock, words)
         self.token_ends = TokenEnds(self.engine, self.access, self.admission, self.clock)
         self.chores.add(self.token_ends.look)
         self.chores.start()

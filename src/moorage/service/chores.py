@@ -7,6 +7,7 @@ grow with time alone: in pieces, each a short transaction between the batches.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import NamedTuple
 
 from moorage.core.clock import DAY, SECOND, Clock, Instant
@@ -18,8 +19,9 @@ from moorage.service.batch.transactor import Transactor
 from moorage.service.batch.use_case import RunPlan
 from moorage.service.ledger.stock_metrics import Stock
 from moorage.store import changelog_compaction
-from moorage.store.access.audit import audit_forget
+from moorage.store.access.audit import audit_beginning, audit_forget
 from moorage.store.api import Engine, Plan
+from moorage.store.ledger.reshapes import reshapes_forget
 from moorage.store.receipts import FIRST, receipts_forget
 
 CHANGES_KEPT_SECONDS = 15 * 60
@@ -30,6 +32,9 @@ CHANGES_KEPT_ROWS = 1_000_000
 
 FORGET_MAX = 1_000
 """Audit rows or receipts that one transaction deletes: about ten milliseconds."""
+
+RESHAPES_FORGET_MAX = 4
+"""Reshapes that one transaction deletes: each may have some megabytes."""
 
 PERIOD_SECONDS = 60.0
 """Time between two rounds of all chores."""
@@ -89,6 +94,7 @@ class Chores:
             self.compact,
             self.forget_receipts,
             self.forget_audit,
+            self.forget_reshapes,
             admission.forget,
             admission.look_at_pools,
             self.stock.look,
@@ -137,9 +143,7 @@ class Chores:
         """
         if self._audit_days is None:
             return 0
-        wall, then = self._began
-        now = Instant(min(self._clock.now(), wall + self._clock.monotonic() - then))
-        kept = self._audit_days * DAY
+        now, kept = self._steady_now(), self._audit_days * DAY
         total = 0
         while True:
             plan = RunPlan(lambda: audit_forget(now, kept, FORGET_MAX))
@@ -147,6 +151,27 @@ class Chores:
             total += gone
             if gone < FORGET_MAX:
                 return total
+
+    async def forget_reshapes(self) -> int:
+        """Delete reshapes that are older than the audit rows that are kept; return how many."""
+        if self._audit_days is None:
+            return 0
+        before = await self._engine.read(
+            audit_beginning(self._steady_now(), self._audit_days * DAY)
+        )
+        total = 0
+        while before is not None:
+            plan = RunPlan(partial(reshapes_forget, before, RESHAPES_FORGET_MAX))
+            gone = await self._transactor.submit(plan)
+            total += gone
+            if gone < RESHAPES_FORGET_MAX:
+                break
+        return total
+
+    def _steady_now(self) -> Instant:
+        """Return the time without forward jumps of the clock since the start."""
+        wall, then = self._began
+        return Instant(min(self._clock.now(), wall + self._clock.monotonic() - then))
 
     async def forget_receipts(self) -> int:
         """Delete receipts of transactions that are no longer needed; return how many."""

@@ -27,9 +27,16 @@ from moorage.store.encoding import key_set
 from moorage.store.fleet import changes as fleet_changes
 from moorage.store.fleet.save import wipe_writes as fleet_wipe_writes
 from moorage.store.ledger import changes as ledger_changes
+from moorage.store.ledger import reshapes
 from moorage.store.ledger.rows import provider_from_row, tags_from_row
 
-KINDS = (*ledger_changes.KINDS, *admission_changes.KINDS, *fleet_changes.KINDS, import_mark.KIND)
+KINDS = (
+    *ledger_changes.KINDS,
+    *admission_changes.KINDS,
+    *fleet_changes.KINDS,
+    import_mark.KIND,
+    reshapes.KIND,
+)
 """The kinds of change rows; the kind determines the type of the body."""
 
 FOLLOWED_KINDS = (

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from msgspec import json
 
-from moorage.core.ledger.importing import RowCounts
+from moorage.core.ledger.import_mark import RowCounts
 from moorage.core.ledger.model import Import
 from moorage.store.api import Conflict, Plan, Query, Statement, Write
 from moorage.store.encoding import encode

@@ -343,6 +343,26 @@ class ImportValue:
     by: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReshapeValue:
+    """A committed reshape, by its id.
+
+    `providers` and `consumers` are how many it has changed. `undoes` is the reshape that it has
+    undone, `undone_by` the one that has undone it.
+    """
+
+    id: str
+    at: datetime
+    who: str
+    role: str
+    reason: str
+    digest: str
+    providers: int
+    consumers: int
+    undoes: str | None
+    undone_by: str | None
+
+
 VALUES: dict[str, type[Any]] = {
     "renamed_class": str,
     "resource_class": NameValue,
@@ -361,6 +381,7 @@ VALUES: dict[str, type[Any]] = {
     "reporter": ReporterValue,
     "pin": str,
     "import": ImportValue,
+    "reshape": ReshapeValue,
 }
 """The kinds of changes in their order within a revision, and the types of their values.
 

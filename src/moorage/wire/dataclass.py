@@ -38,6 +38,24 @@ else:
         return made
 
 
+def member(field: str) -> str:
+    """Return the name of a field in JSON: words of Python such as `from` end with `_` here."""
+    return field[:-1] if field.endswith("_") else field
+
+
+def members(value: Any) -> Any:
+    """Return a value with an object by members in JSON for each dataclass, at any depth."""
+    if isinstance(value, dict):
+        return {name: members(one) for name, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [members(one) for one in value]
+    if not dataclasses.is_dataclass(value):
+        return value
+    return {
+        member(one.name): members(getattr(value, one.name)) for one in dataclasses.fields(value)
+    }
+
+
 _NEW = sys.version_info >= (3, 10)
 """Whether `dataclasses` knows slots and keyword-only fields."""
 
@@ -124,4 +142,4 @@ def _restore(self: Any, state: list[Any]) -> None:
         object.__setattr__(self, one.name, value)
 
 
-__all__ = ["dataclass"]
+__all__ = ["dataclass", "member", "members"]

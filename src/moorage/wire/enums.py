@@ -29,6 +29,9 @@ Expire = Literal["free", "keep"]
 
 CapacityBy = Literal["class", "aggregate", "trait"]
 
+MovePolicy = Literal["explicit", "only_if_unused", "fit"]
+"""What happens to consumers on the source of a move that nothing else says where to go."""
+
 LadderRole = Literal["reader", "user", "service", "operator", "admin"]
 """The roles in rising order: each may do all that the roles before it may."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from moorage.wire.dataclass import dataclass
+from moorage.wire.reshapes import ReshapeDifferences, ReshapePlanned
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,3 +20,7 @@ class Problem:
     """Only with the code `changes_gone`: the oldest cursor that can still be resumed from."""
     explain: str | None = None
     """Only with the code `no_capacity`: the address that explains why nothing is found."""
+    plan: ReshapePlanned | None = None
+    """Only with the codes `reshape_refused`, for all its violations, and `reshape_changed`."""
+    differences: ReshapeDifferences | None = None
+    """Only with the code `reshape_changed`, if the caller has sent the effects of its preview."""

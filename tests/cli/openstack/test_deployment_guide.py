@@ -18,7 +18,7 @@ from urllib.request import urlopen
 import pytest
 import yaml
 
-from moorage.config import load
+from moorage.config.settings import load
 from tests.config.files import KOLLA, OPENSTACK_ANSIBLE, written
 from tests.e2e.support.server import Server
 from tests.faces.auth.keystone_server import PASSWORD, serve_keystone

@@ -25,6 +25,7 @@ from moorage.wire.past import HistoryPoint, PoolHistory
 from moorage.wire.pool_reports import OutcomeLine, PoolReport
 from moorage.wire.providers import ConsumerPage, ProviderPage
 from moorage.wire.reporting import GhostPage, NodePage, PinPage, ReporterGroupPage
+from moorage.wire.reshapes import ReshapePage
 from moorage.wire.slots import Slot, SlotDrain, SlotPage
 from tests.cli.tables.building import NOW, before, built
 from tests.cli.tables.fleet_answers import (
@@ -37,6 +38,8 @@ from tests.cli.tables.fleet_answers import (
     sums,
 )
 from tests.cli.tables.ledger_answers import CONSUMERS, PROVIDERS
+from tests.cli.tables.reshape_answers import ENTRIES as RESHAPES
+from tests.cli.tables.reshape_answers import SHOWN as RESHAPE
 
 GRANTED = 460
 TICKETS = 40
@@ -259,6 +262,8 @@ def answer_to(path: str, state: str | None, by: str = "class") -> Any:
         "/v1/reporter-groups": ReporterGroupPage(groups=["ironic", "ironic-eu"], next=None),
         "/v1/reporter-groups/ironic/ghosts": GhostPage(ghosts=[PINS[0].node], next=None),
         "/v1/reporter-groups/ironic/nodes": NodePage(nodes=NODES, next=None),
+        "/v1/reshapes": ReshapePage(reshapes=RESHAPES, next=None),
+        f"/v1/reshapes/{RESHAPE.id}": RESHAPE,
         "/v1/reporter-groups/ironic/pins": PinPage(pins=PINS, next=None),
     }
     return shown.get(path)

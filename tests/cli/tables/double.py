@@ -15,6 +15,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import msgspec
 
+from moorage.wire.dataclass import members
 from tests.cli.command import SECONDS
 from tests.cli.pooled import SIZE
 from tests.cli.tables.answers import answer_to
@@ -29,7 +30,7 @@ class _Handler(BaseHTTPRequestHandler):
         asked = parse_qs(parts.query)
         body = answer_to(parts.path, asked.get("state", [None])[0], asked.get("by", ["class"])[0])
         self.send_response_only(404 if body is None else 200)
-        text = msgspec.json.encode(body)
+        text = msgspec.json.encode(members(body))
         self.send_header("Date", format_datetime(NOW, usegmt=True))
         self.send_header("Content-Length", str(len(text)))
         self.end_headers()

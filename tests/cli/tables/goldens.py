@@ -10,6 +10,7 @@ from tests.cli.tables.answers import ENDED, GRANTED, LEASES, PAUSED, POOLS, POOL
 from tests.cli.tables.double import answering, on_terminal
 from tests.cli.tables.fleet_answers import AGENTS
 from tests.cli.tables.ledger_answers import CONSUMERS, PROVIDERS
+from tests.cli.tables.reshape_answers import SHOWN as RESHAPE
 from tests.cli.terminal.screens import watched
 
 FOLDER = Path(__file__).parent / "golden"
@@ -58,6 +59,8 @@ COMMANDS = {
     "report-status": ["report", "status", "ironic"],
     "group-show": ["group", "show", "ironic"],
     "group-pins": ["group", "pins", "ironic"],
+    "reshape-list": ["reshape", "list"],
+    "reshape-show": ["reshape", "show", RESHAPE.id],
     "simulate": ["simulate", "--jobs", "100", "--limit", "5,none", "--hold", "20m"],
 }
 

@@ -105,3 +105,16 @@ def test_unit_sizes_follow_their_definition(least: int, most: int, step: int, am
     """Units are right from min_unit to max_unit, in multiples of step_size."""
     expected = not (amount < least or amount > most or amount % step)
     assert bool(capacity.units_ok(least, most, step, amount)) is expected
+
+
+@given(st.integers(0, 2**50), st.integers(0, 1_000), RATIOS)
+def test_the_smallest_total_has_room_and_one_unit_less_has_none(
+    used: int, reserved: int, ratio: float
+) -> None:
+    """It is exact by the capacity rule itself, and there is none if no total has room."""
+    total = capacity.total_for(used, reserved, ratio)
+    if total is None:
+        assert ratio == 0 or capacity.capacity(MAX_INT, 0, ratio) < used * (1 + 1e-9)
+        return
+    assert capacity.capacity(total, reserved, ratio) >= used
+    assert total == reserved or capacity.capacity(total - 1, reserved, ratio) < used

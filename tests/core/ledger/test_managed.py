@@ -13,7 +13,7 @@ from moorage.core.ledger import (
     capacity,
     inventory,
     managed,
-    reshape,
+    reshaper,
     vocabulary,
     withholding,
 )
@@ -229,11 +229,11 @@ def test_a_reshape_records_whatever_is_offered(known: Facts) -> None:
     """Nova reshapes when it starts, while the machine offers nothing: only the total counts."""
     follow(known, machine(10, 0, "preparing"))
     kept = {P2: (1, {PAGES: InventorySpec(10)})}
-    known.apply(reshape.reshape(known, NOW, kept, [request(C1, {P2: {PAGES: 9}})]))
+    known.apply(reshaper.reshape(known, NOW, kept, [request(C1, {P2: {PAGES: 9}})]))
     stored = pages(known)
     assert (stored.used, stored.offered, stored.withheld) == (9, 0, True)
     with Refused(Code.CAPACITY_EXCEEDED):
-        reshape.reshape(known, NOW, {}, [request(C2, {P2: {PAGES: 2}})])
+        reshaper.reshape(known, NOW, {}, [request(C2, {P2: {PAGES: 2}})])
 
 
 def test_a_closed_machine_closes_its_whole_tree(known: Facts) -> None:

@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from moorage.core.errors import Code
 from moorage.core.ids import ProviderId
-from moorage.core.ledger import allocations, capacity, inventory, providers, reshape, withholding
+from moorage.core.ledger import allocations, capacity, inventory, providers, reshaper, withholding
 from moorage.core.ledger.facts import Changes, Facts
 from moorage.core.ledger.inventory import InventorySpec
 from moorage.core.ledger.model import Inventory, Withheld
@@ -201,7 +201,7 @@ def test_a_reshape_records_what_exists() -> None:
     close(known, P1)
     moved = {P1: (0, {"DISK_GB": InventorySpec(9)}), P2: (0, {"VCPU": InventorySpec(8)})}
     wanted = [request(C1, {P2: {"VCPU": 4}}, 1), request(C2, {P2: {"VCPU": 4}})]
-    changes = reshape.reshape(known, NOW, moved, wanted)
+    changes = reshaper.reshape(known, NOW, moved, wanted)
     known.apply(changes)
     held = known.inventories_of(P2)["VCPU"]
     assert (held.used, held.withheld, known.inventories_of(P1)["DISK_GB"].withheld) == (
@@ -210,7 +210,7 @@ def test_a_reshape_records_what_exists() -> None:
         True,
     )
     with Refused(Code.CAPACITY_EXCEEDED):
-        reshape.reshape(known, NOW, {}, [request(C2, {P2: {"VCPU": 5}}, 1)])
+        reshaper.reshape(known, NOW, {}, [request(C2, {P2: {"VCPU": 5}}, 1)])
 
 
 def test_a_replaced_inventory_stays_closed() -> None:

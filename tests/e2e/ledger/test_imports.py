@@ -57,6 +57,8 @@ REFUSED = frozenset(
         "DELETE /v1/providers/{id}",
         "POST /v1/claims",
         "POST /v1/reports",
+        "POST /v1/reshapes",
+        "POST /v1/reshapes:plan",
     }
 )
 """The routes of the native API that the probes ask to change the ledger."""

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from moorage.config import load
 from moorage.config.errors import ConfigError
+from moorage.config.settings import load
 from tests.e2e.support.carried import eventually
 from tests.e2e.support.server import NotStarted, serve
 from tests.faces.boskos.boskos_server import BoskosServer, error_answer, serve_boskos

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from moorage.config import load
 from moorage.config.errors import ConfigError
+from moorage.config.settings import load
 from moorage.serve.boskos import STRANGE_LENGTH_MAX, STRANGE_MAX, passwords_read
 from tests.e2e.support.server import NotStarted, serve
 from tests.faces.boskos.boskos_server import (

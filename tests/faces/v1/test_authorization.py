@@ -122,6 +122,11 @@ CELLS: dict[str, set[str]] = {
     "POST /v1/import:finish": ADMINS,
     "DELETE /v1/import": ADMINS,
     "GET /v1/ledger-rows": ADMINS,
+    "POST /v1/reshapes:plan": OPERATORS,
+    "POST /v1/reshapes": OPERATORS,
+    "GET /v1/reshapes": UNBOUND,
+    "GET /v1/reshapes/{id}": UNBOUND,
+    "POST /v1/reshapes/{id}:undo": OPERATORS,
 }
 """Which callers each route permits: repeated here, so that an error in the table is found."""
 

@@ -38,6 +38,9 @@ NAMES: dict[str, dict[str, set[str]]] = {
     "POST /v1/import/rows": {"provider": set(), "class": set(), "trait": set()},
     "POST /v1/import:finish": NOTHING,
     "DELETE /v1/import": NOTHING,
+    "POST /v1/reshapes:plan": {"provider": set(), "class": set(), "trait": set()},
+    "POST /v1/reshapes": {"provider": OPERATORS, "class": set(), "trait": set()},
+    "POST /v1/reshapes/{id}:undo": NOTHING,
     "POST /v1/claims": {"consumer": {"user", *SERVICES}},
     "POST /v1/explain": {"class": set(), "trait": set()},
     "PUT /v1/pools/{name+}": {"pool": OPERATORS, "agent group": set(), "reporter group": set()},
@@ -258,6 +261,18 @@ def rows(one: Attempt) -> None:
     one.send("POST", "/v1/import/rows", body)
 
 
+def reshape(path: str) -> Callable[[Attempt], None]:
+    """Return what creates a provider by a plan, and then gives it the class and the trait."""
+
+    def sent(one: Attempt) -> None:
+        plan = {"create": [{"uuid": one.uuid, "name": one.word}]}
+        one.send("POST", path, {"plan": plan})
+        one.send("POST", path, {"plan": {"traits": {one.uuid: [one.custom]}}})
+        one.send("POST", path, {"plan": {"inventories": {one.uuid: {one.custom: {"total": 1}}}}})
+
+    return sent
+
+
 TRIES: dict[str, Callable[[Attempt], object]] = {
     "POST /v1/tokens": lambda one: one.send(
         "POST", "/v1/tokens", {"name": f"{one.word}-owner", "role": "reader"}
@@ -266,6 +281,8 @@ TRIES: dict[str, Callable[[Attempt], object]] = {
         "POST", "/v1/providers:bulk", {"providers": nodes(one), "create_vocabulary": True}
     ),
     "POST /v1/import/rows": rows,
+    "POST /v1/reshapes:plan": reshape("/v1/reshapes:plan"),
+    "POST /v1/reshapes": reshape("/v1/reshapes"),
     "POST /v1/claims": claim,
     "POST /v1/explain": explain,
     "PUT /v1/pools/{name+}": lambda one: one.send("PUT", f"/v1/pools/{one.below}", {"limit": 1}),

@@ -116,6 +116,39 @@ class Outer:
     choice: Inner | Literal["auto"] | None = "auto"
 
 
+@dataclass(frozen=True, kw_only=True)
+class Reserved:
+    """An object with a name that Python reserves."""
+
+    from_: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Named:
+    """An object with such names at every depth."""
+
+    class_: dict[str, list[Reserved]]
+    if_: Reserved | None = None
+
+
+def test_members_may_have_names_that_python_reserves() -> None:
+    """In JSON they have no `_`, at any depth; with it they are unknown."""
+    good = {"class": {"class": [{"from": "b"}]}, "if": {"from": "a"}}
+    decoded = body_decode(json.dumps(good).encode(), Named)
+    assert decoded == Named(class_={"class": [Reserved(from_="b")]}, if_=Reserved(from_="a"))
+    for wrong, word in (
+        ({"class_": {}}, "field `class_?`"),
+        ({**good, "if_": None}, "field `if_`"),
+        ({"class": {"x": [{"from": 1}]}}, "from"),
+        ({"class": {"x": [{"from_": "a"}]}}, "from"),
+        ({"class": {"x": [5]}}, "object"),
+        ({"class": []}, "object"),
+        ([], "object"),
+    ):
+        with pytest.raises(RefusalError, match=word):
+            body_decode(json.dumps(wrong).encode(), Named)
+
+
 GOOD: dict[str, Any] = {
     "items": [{"name": "a"}, {"name": "b", "size": None}],
     "by_name": {"x": {"name": "c", "size": 3}},
@@ -177,6 +210,7 @@ def test_optional_bodies() -> None:
         "POST /v1/agents/{id}/expunge",
         "POST /v1/agents/{id}/decommission",
         "POST /v1/import/rows",
+        "POST /v1/reshapes/{id}:undo",
     }
 
 

@@ -46,6 +46,8 @@ def change_everything(native: Native) -> None:
     }
     native.ask("PUT", f"/allocations/{CONSUMER}", claim, **LATEST)
     assert native.ask("DELETE", f"/allocations/{CONSUMER}", **LATEST).status == 204
+    plan = {"rename": {UUID: "renamed"}}
+    assert native.ask("POST", "/v1/reshapes", {"plan": plan}).status == 201
     native.ask("PUT", "/v1/pools/all", {"limit": 1})
     asked = {"needs": [{"pool": "all"}], "key": "all"}
     lease = native.ask("POST", "/v1/leases", asked).body["id"]

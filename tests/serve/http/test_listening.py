@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from moorage.config import load
 from moorage.config.addresses import networks_parse
 from moorage.config.errors import ConfigError
+from moorage.config.settings import load
 from moorage.serve.http.connection_limits import (
     HEALTH_CONNECTIONS_MAX,
     HEALTH_SECONDS_MIN,

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from moorage.core.ledger.importing import Beginning
+from moorage.core.ledger.import_mark import Beginning
 from moorage.core.ledger.inventory import InventorySpec
 from moorage.core.ledger.search.catalog.packed_chunk import PackedRecords
 from moorage.service.app import Service

@@ -4,7 +4,6 @@ from typing import Any
 
 import click
 
-from moorage import config
 from moorage.cli.support.options import example, json_option
 from moorage.cli.support.output import say, show_json, show_table
 from moorage.cli.support.settings import (
@@ -13,6 +12,7 @@ from moorage.cli.support.settings import (
     placement_conf_option,
     settings_options,
 )
+from moorage.config import settings as config
 from moorage.store.addresses import HIDDEN, password_hidden
 
 

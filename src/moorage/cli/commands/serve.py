@@ -5,7 +5,6 @@ from typing import Any
 
 import click
 
-from moorage import config
 from moorage.cli.support.options import example
 from moorage.cli.support.output import USAGE, Failure
 from moorage.cli.support.settings import (
@@ -14,6 +13,7 @@ from moorage.cli.support.settings import (
     placement_conf_option,
     settings_options,
 )
+from moorage.config import settings as config
 from moorage.config.errors import ConfigError
 
 _OPTIONS = tuple(name for name in config.FIELDS if name not in config.SECRET_SETTINGS)

@@ -15,7 +15,7 @@ from moorage.cli.support.settings import address_of
 from moorage.client.decoding import UndecodableError
 from moorage.client.run.exit_codes import exit_code_of
 from moorage.client.transport import RefusedError, Token, Transport, UnreachableError
-from moorage.config import Settings
+from moorage.config.settings import Settings
 from moorage.core.limits import PAGE_MAX
 from moorage.serve.files import Files
 from moorage.store.api import Fatal, StoreError

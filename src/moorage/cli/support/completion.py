@@ -70,6 +70,14 @@ def consumers(server: "Transport") -> Offers:
 
 
 @_offering
+def reshapes(server: "Transport") -> Offers:
+    """Offer reshapes, each with its author; only the newest ones of many."""
+    from moorage.client.reshapes import Reshapes
+
+    return ((one.id, one.who) for one in Reshapes(server).page(None, NAMES_MAX).reshapes)
+
+
+@_offering
 def leases(server: "Transport") -> Offers:
     """Offer leases and tickets that have not ended, each with its owner."""
     from moorage.client.admission import Admission

@@ -46,6 +46,6 @@ def _unknown(name: str, known: Iterable[str]) -> str:
 
 def known_variables() -> frozenset[str]:
     """Return the variables that Moorage knows: those of settings, and `ALSO`."""
-    from moorage.config import FIELDS  # deferred: a tenth of the start of `moorage run`
+    from moorage.config.settings import FIELDS  # deferred: a tenth of the start of `moorage run`
 
     return frozenset(ALSO) | {PREFIX + name.upper() for name in FIELDS}

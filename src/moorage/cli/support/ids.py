@@ -5,6 +5,7 @@ Lists on a terminal show such prefixes. Providers also have names.
 
 from collections.abc import Iterable, Sequence
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from moorage.cli.support.output import NOT_FOUND, USAGE, Failure
 from moorage.client.admission import Admission
@@ -15,6 +16,9 @@ from moorage.wire.admission import Lease
 from moorage.wire.fleet import Agent
 from moorage.wire.labels import holder_of
 from moorage.wire.providers import ConsumersAsked, ConsumerShown, ProviderShown
+
+if TYPE_CHECKING:
+    from moorage.client.reshapes import Reshapes
 
 NAMED_MAX = 5
 """Candidates that are named for an ambiguous prefix."""
@@ -175,6 +179,23 @@ def _common(one: str, other: str) -> int:
         if mine != its:
             return number
     return min(len(one), len(other))
+
+
+def reshape_id(reshapes: "Reshapes", text: str) -> str:
+    """Return the id of the only reshape that begins so. Raises Failure: 7, 2."""
+    wanted = text.lower()
+    if not _is_to_find(wanted):
+        return wanted
+    found = [
+        (one.id, one.who)
+        for one in islice(
+            (each for each in reshapes.all() if each.id.startswith(wanted)), NAMED_MAX + 1
+        )
+    ]
+    if not found:
+        message = f"there is no reshape whose id begins with '{text}'"
+        raise Failure(NOT_FOUND, message, "reshape_not_found")
+    return _only(text, found)
 
 
 def _check_askable(text: str) -> None:

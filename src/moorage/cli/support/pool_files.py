@@ -57,7 +57,7 @@ def read(path: str) -> dict[str, PoolWanted]:
         text = Path(path).read_text()
         described: Any = yaml_read(text) if path.endswith(YAML_ENDINGS) else tomllib.loads(text)
     except (OSError, ValueError) as error:
-        raise Failure(USAGE, f"cannot read {path}: {_reason(error)}") from None
+        raise Failure(USAGE, f"cannot read {path}: {reason_of(error)}") from None
     pools = described.get("pools") if isinstance(described, dict) else None
     if not isinstance(pools, dict) or described.keys() != {"pools"}:
         raise Failure(USAGE, f"{path}: the file must have one table, 'pools', and nothing else")
@@ -70,7 +70,7 @@ def read(path: str) -> dict[str, PoolWanted]:
     return wanted
 
 
-def _reason(error: Exception) -> str:
+def reason_of(error: Exception) -> str:
     """Return what is wrong, without the number of an OSError."""
     if isinstance(error, UnicodeDecodeError):
         return "it is not UTF-8 text"

@@ -237,8 +237,10 @@ def places_after(
     for request in requests:
         held = facts.consumers.get(request.consumer)
         for uuid in request.allocations:
+            if held is not None and uuid in held.allocations:
+                continue
             after = changes.providers[uuid]
-            if after is not None and (held is None or uuid not in held.allocations):
+            if after is not None:
                 places[uuid, request.consumer] = after.generation
     return places
 

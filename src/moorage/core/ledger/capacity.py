@@ -5,14 +5,27 @@ Functions with `Any` work on plain numbers and on numpy columns, hence `&` inste
 Source: Placement API reference, "Update resource provider inventory"; decision 0025.
 """
 
+from math import ceil
 from typing import Any
 
 from moorage.core.ledger.model import Inventory
+from moorage.core.limits import MAX_INT
 
 
 def capacity(total: float, reserved: float, allocation_ratio: float) -> float:
     """Return how many units may be allocated in total if all of it is offered, not rounded."""
     return (total - reserved) * allocation_ratio
+
+
+def total_for(used: int, reserved: int, allocation_ratio: float) -> int | None:
+    """Return the smallest total that has room for `used` units; None: no total has."""
+    if used <= 0:
+        return reserved
+    if not allocation_ratio > 0 or used / allocation_ratio > MAX_INT:
+        return None
+    near = ceil(used / allocation_ratio)  # the division rounds: it may be one too small or large
+    enough = (units for units in (near - 1, near) if capacity(units, 0, allocation_ratio) >= used)
+    return next(enough, near + 1) + reserved
 
 
 def capacity_of(inventory: Inventory) -> float:

@@ -9,7 +9,7 @@ changes nothing.
 from collections import defaultdict
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import astuple
@@ -54,6 +54,10 @@ class Keys:
     """Resource classes whose use by any inventory must be known."""
     trait_uses: set[str] = field(default_factory=set)
     """Traits whose use by any provider must be known."""
+    holders: set[ProviderId] = field(default_factory=set)
+    """Providers of which all consumers must be known, each with all its allocations."""
+    crowded: set[ProviderId] = field(default_factory=set)
+    """Those of `holders` to which consumers came while they were loaded: nobody else may now."""
 
     def update(self, other: "Keys") -> None:
         """Add the keys of another request of the same batch."""
@@ -68,6 +72,8 @@ class Keys:
         self.traits |= other.traits
         self.class_uses |= other.class_uses
         self.trait_uses |= other.trait_uses
+        self.holders |= other.holders
+        self.crowded |= other.crowded
 
     def includes(self, other: "Keys") -> bool:
         """Return whether everything that `other` names is named here, too."""
@@ -77,7 +83,13 @@ class Keys:
         """Return the number of keys."""
         named = len(self.providers) + len(self.tags) + len(self.names) + len(self.parents)
         named += len(self.trees) + len(self.consumers) + len(self.classes) + len(self.traits)
-        return named + len(self.class_uses) + len(self.trait_uses)
+        return named + len(self.class_uses) + len(self.trait_uses) + len(self.holders)
+
+
+class HoldersCame(NamedTuple):
+    """Consumers came to providers of which all are needed, while these were loaded: load again."""
+
+    keys: Keys
 
 
 class Changes(Struct):
@@ -142,6 +154,10 @@ class Facts:
     trait_uses: dict[str, int] = field(default_factory=_none_used)
     managed_classes: set[str] = field(default_factory=set)
     """Of those whose uses are known, the ones that providers of agents have."""
+    holders_left_out: int = 0
+    """How many consumers `Keys.holders` have, if they are too many; then `holders` is empty."""
+    holders: dict[ProviderId, set[ConsumerId]] = field(default_factory=dict)
+    """The consumers of each provider in `Keys.holders`, complete; empty if there are none."""
 
     def has_class(self, name: str) -> bool:
         """Is this a standard resource class, or an existing custom one that was loaded?"""
@@ -186,6 +202,9 @@ class Facts:
         for uuid, tags in changes.tags.items():
             self._count_traits(uuid, tags)
             self.tags[uuid] = tags
+        if self.holders:
+            for consumer, after in changes.consumers.items():
+                self._hold(consumer, after)
         _merge(self.consumers, changes.consumers)
         if changes.classes:
             _merge(self.classes, changes.classes)
@@ -216,6 +235,15 @@ class Facts:
         if name not in held:
             self.class_uses[name] += 1
         held[name] = inventory
+
+    def _hold(self, uuid: ConsumerId, after: Consumer | None) -> None:
+        before = self.consumers.get(uuid)
+        for left in before.allocations if before is not None else ():
+            if left in self.holders:
+                self.holders[left].discard(uuid)
+        for entered in after.allocations if after is not None else ():
+            if entered in self.holders:
+                self.holders[entered].add(uuid)
 
     def _count_traits(self, uuid: ProviderId, tags: Tags) -> None:
         before = self.tags_of(uuid).traits

@@ -92,7 +92,7 @@ def create(
             "use PUT to change it.",
         )
     return _changed(
-        facts, touched(provider, now), {(uuid, name): _stored(provider, spec, None, now)}
+        facts, touched(provider, now), {(uuid, name): stored(provider, spec, None, now)}
     )
 
 
@@ -121,7 +121,7 @@ def update(
             f"No inventory of class {name} found.",
         )
     return _changed(
-        facts, touched(provider, now), {(uuid, name): _stored(provider, spec, before, now)}
+        facts, touched(provider, now), {(uuid, name): stored(provider, spec, before, now)}
     )
 
 
@@ -139,7 +139,7 @@ def change_some(
         check_figures(uuid, name, spec)
         check_reserved(uuid, name, spec, full_reserve=True)
     changed: Images = {
-        (uuid, name): _stored(provider, spec, held[name], now) for name, spec in specs.items()
+        (uuid, name): stored(provider, spec, held[name], now) for name, spec in specs.items()
     }
     return _written(facts, touched(provider, now), changed)
 
@@ -213,12 +213,13 @@ def offers(held: Mapping[str, Inventory], specs: Specs) -> bool:
         return False
     for name, inventory in held.items():  # a loop: reports compare thousands at a time
         spec = specs.get(name)
-        if spec is None or _figures(inventory) != _figures(spec):
+        if spec is None or figures_of(inventory) != figures_of(spec):
             return False
     return True
 
 
-def _figures(of: Inventory | InventorySpec) -> tuple[float, ...]:
+def figures_of(of: Inventory | InventorySpec) -> tuple[float, ...]:
+    """Return what a caller describes of an inventory, to compare it."""
     return (
         of.total,
         of.reserved,
@@ -234,7 +235,7 @@ def rewritten(facts: Facts, now: Instant, uuid: ProviderId, specs: Specs) -> Ima
     provider, held = facts.providers[uuid], facts.inventories_of(uuid)
     changed: Images = {(uuid, name): None for name in held if name not in specs}
     for name, spec in specs.items():
-        changed[uuid, name] = _stored(provider, spec, held.get(name), now)
+        changed[uuid, name] = stored(provider, spec, held.get(name), now)
     return changed
 
 
@@ -248,9 +249,10 @@ def in_use_error(uuid: ProviderId, names: list[str]) -> Error:
     )
 
 
-def _stored(
+def stored(
     provider: Provider, spec: InventorySpec, before: Inventory | None, now: Instant
 ) -> Inventory:
+    """Return the inventory of a provider with these figures, and the usage of the one before."""
     # Nothing new is offered of a machine until the agent follows, in the same batch.
     new = None if provider.agent is None else 0
     return Inventory(

@@ -35,11 +35,11 @@ def check_generation(provider: Provider, generation: int | None) -> None:
 def touched(provider: Provider, now: Instant) -> Provider:
     """Return the provider with its generation raised by one."""
     return replace(
-        provider, generation=provider.generation + 1, updated_at=_after_creation(provider, now)
+        provider, generation=provider.generation + 1, updated_at=after_creation(provider, now)
     )
 
 
-def _after_creation(provider: Provider, now: Instant) -> Instant:
+def after_creation(provider: Provider, now: Instant) -> Instant:
     """Return the time of an update, later than the creation: equal times mean never updated."""
     return now if now > provider.created_at else Instant(provider.created_at + 1)
 
@@ -86,7 +86,7 @@ def update(
     REPARENT_REFUSED (without `free`), TREE_LOOP, LIMIT_EXCEEDED.
     """
     before = find(facts, uuid)
-    after = replace(before, name=name, updated_at=_after_creation(before, now))
+    after = replace(before, name=name, updated_at=after_creation(before, now))
     changes = Changes(providers={uuid: after})
     if move and parent != before.parent:
         changes = _move(facts, now, after, parent, free)
@@ -179,7 +179,7 @@ def _move(
         *(
             member
             if member.root == root
-            else replace(member, root=root, updated_at=_after_creation(member, now))
+            else replace(member, root=root, updated_at=after_creation(member, now))
             for member in subtree[1:]
         ),
     ]

@@ -44,7 +44,7 @@ def replace_traits(
     if traits == before.traits:
         return Changes(), TagState(provider.generation, before)
     after = replace(
-        before, traits=traits, updated_at=now, reported=_without_vanished(before, traits)
+        before, traits=traits, updated_at=now, reported=without_vanished(before, traits)
     )
     raised = touched(provider, now)
     return Changes(providers={uuid: raised}, tags={uuid: after}), TagState(raised.generation, after)
@@ -94,6 +94,7 @@ def set_reported(facts: Facts, now: Instant, uuid: ProviderId, after: Reported) 
     return Changes(tags={uuid: replace(before, reported=reported, updated_at=now)})
 
 
-def _without_vanished(before: Tags, traits: frozenset[str]) -> tuple[Reported, ...]:
+def without_vanished(before: Tags, traits: frozenset[str]) -> tuple[Reported, ...]:
+    """Return what reports have set, without traits that are no longer there."""
     left = [replace(one, traits=one.traits & traits) for one in before.reported]
     return tuple(one for one in left if one)

@@ -11,7 +11,7 @@ from functools import lru_cache, partial
 from http import HTTPStatus
 
 from moorage.core.errors import Error
-from moorage.core.ledger.importing import refusal
+from moorage.core.ledger.import_mark import refusal
 from moorage.faces.addresses import client_of
 from moorage.faces.auth.headers import token_of
 from moorage.faces.long_answers import Body, long_send

@@ -1,5 +1,6 @@
 """Decodes input strictly into the dataclasses of `wire`: unknown names are refused."""
 
+import re
 import types
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, is_dataclass
@@ -12,9 +13,11 @@ import msgspec
 
 from moorage.faces.json_decoding import json_decode
 from moorage.faces.web import RefusalError
+from moorage.wire.dataclass import member
 
 T = TypeVar("T")
 Check = Callable[[Any], None]
+Rename = Callable[[Any], Any]
 
 WORDS: Mapping[Any, str] = {
     float: "a number",
@@ -32,14 +35,27 @@ def body_decode(raw: bytes, kind: type[T]) -> T:
 
 def fitted(value: Any, kind: type[T]) -> T:
     """Convert decoded JSON to a type; it may have no other names. Raises RefusalError."""
+    rename = _rename_of(kind)  # type: ignore[arg-type] # types are hashable
     try:
-        decoded = msgspec.convert(value, kind)
+        decoded = msgspec.convert(value if rename is None else rename(value), kind)
+    except msgspec.ValidationError as error:
+        reason = str(error) if rename is None else _MEMBER.sub(r"\1", str(error))
+        raise _misfit(reason) from None
+    try:
         check = _check_of(kind)  # type: ignore[arg-type] # types are hashable
         if check is not None:
             check(value)
     except msgspec.ValidationError as error:
-        raise RefusalError(HTTPStatus.BAD_REQUEST, f"The body is invalid: {error}") from None
+        raise _misfit(str(error)) from None
     return decoded
+
+
+def _misfit(reason: str) -> RefusalError:
+    return RefusalError(HTTPStatus.BAD_REQUEST, f"The body is invalid: {reason}")
+
+
+_MEMBER = re.compile(r"\b([a-z]+)_\b")
+"""A field in a message whose member in JSON has no `_`."""
 
 
 def query_decode(pairs: list[tuple[str, str]], kind: type[T]) -> T:
@@ -140,8 +156,10 @@ def _check_of(kind: Any) -> Check | None:
 
 def _check_fields(kind: Any) -> Check:
     hints = get_type_hints(kind, include_extras=True)
-    known = frozenset(hints)
-    inner = [(name, check) for name in hints if (check := _check_of(hints[name])) is not None]
+    known = frozenset(map(member, hints))
+    inner = [
+        (member(name), check) for name in hints if (check := _check_of(hints[name])) is not None
+    ]
 
     def check_fields(value: Any) -> None:
         if not value.keys() <= known:
@@ -178,3 +196,56 @@ def _check_values(inner: Check) -> Check:
             inner(item)
 
     return check_values
+
+
+@cache
+def _rename_of(kind: Any) -> Rename | None:
+    """Return what replaces the names of members in JSON by those of fields, at any depth.
+
+    Returns None if they are the same. What does not fit the type stays as it is.
+    """
+    origin, arguments = get_origin(kind), get_args(kind)
+    if is_dataclass(kind):
+        return _rename_members(kind)
+    if origin is Annotated:
+        return _rename_of(arguments[0])
+    if origin in (Union, types.UnionType):
+        renames = [rename for rename in map(_rename_of, arguments) if rename is not None]
+        return renames[0] if renames else None
+    if origin is list:
+        inner = _rename_of(arguments[0])
+        return None if inner is None else _rename_items(inner)
+    if origin is dict:
+        inner = _rename_of(arguments[1])
+        return None if inner is None else _rename_values(inner)
+    return None
+
+
+def _rename_members(kind: Any) -> Rename | None:
+    hints = get_type_hints(kind, include_extras=True)
+    names = {member(name): name for name in hints}
+    inner = {
+        member(name): rename for name in hints if (rename := _rename_of(hints[name])) is not None
+    }
+    if not inner and all(name == field for name, field in names.items()):
+        return None
+
+    def rename_members(value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        return {
+            names.get(name, name): inner[name](one) if name in inner else one
+            for name, one in value.items()
+        }
+
+    return rename_members
+
+
+def _rename_items(inner: Rename) -> Rename:
+    return lambda value: list(map(inner, value)) if isinstance(value, list) else value
+
+
+def _rename_values(inner: Rename) -> Rename:
+    return lambda value: (
+        {key: inner(one) for key, one in value.items()} if isinstance(value, dict) else value
+    )

@@ -13,6 +13,7 @@ ENUMS: dict[str, Any] = {
     "LeaseResult": enums.Result,
     "LeaseState": enums.State,
     "Liveness": enums.Liveness,
+    "MovePolicy": enums.MovePolicy,
     "OnRetry": enums.OnRetry,
     "Phase": enums.Phase,
     "Readiness": enums.Readiness,
@@ -30,6 +31,7 @@ ENUM_DESCRIPTIONS = {
     "LeaseResult": "The outcome of what was started with a lease.",
     "LeaseState": "A waiting ticket becomes a lease when it is granted; both can end.",
     "Liveness": "Whether an agent was heard of in time, by the clock of the server.",
+    "MovePolicy": "What happens to consumers on the source of a move that no other member places.",
     "OnRetry": "Whether a retry keeps its place, or goes to the end of the line.",
     "Phase": "Whether an agent has finished its first full pass since it registered.",
     "Readiness": "What the reports of an agent say of its machine since it booted.",
@@ -102,6 +104,20 @@ _QUESTION = {
     "groups": [{"resources": {"VCPU": 4, "MEMORY_MB": 8192}, "required": ["HW_CPU_X86_AVX2"]}]
 }
 _GOLD = {"CUSTOM_GOLD": {"total": 1}}
+_GPU = "6e0f3c52-0000-4000-8000-0000000000a1"
+_GUEST = "c0000000-0000-4000-8000-000000000001"
+_SPLIT = {
+    "create": [{"uuid": _GPU, "name": "node-1_gpu0", "parent": _NODE}],
+    "moves": [
+        {
+            "from": {"provider": _NODE, "class": "VGPU"},
+            "to": {"provider": _GPU, "class": "VGPU"},
+            "amount": 8,
+            "assign": {_GUEST: {_GPU: 2}},
+        }
+    ],
+    "traits": {_GPU: ["HW_GPU_API_VULKAN"]},
+}
 _PAGES = {_NODE: {"CUSTOM_HUGEPAGES_2MB": 1024}}
 
 BODIES: dict[str, dict[str, Any]] = {
@@ -188,6 +204,9 @@ BODIES: dict[str, dict[str, Any]] = {
     "RevokeWanted": {"reason": "maintenance"},
     "RotationWanted": {"grace": 3600.0},
     "SlotLabelsWanted": {"labels": {"region": "eu"}},
+    "ReshapeAsked": {"plan": _SPLIT},
+    "ReshapeWanted": {"plan": _SPLIT, "id": "5b0c6f3e-1d2a-4c53-9a77-2f1e0d9c8b7a"},
+    "UndoWanted": {"dry_run": True},
     "SlotsWanted": {"names": ["eu-1", "eu-2"], "labels": {"region": "eu"}},
     "TokenWanted": {"name": "ci", "role": "user", "project_id": "shop"},
 }

@@ -6,11 +6,14 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any, TypeVar, cast
 
+import msgspec
+from msgspec import Raw
+
 from moorage.core.errors import Error
 from moorage.faces.delivery import Delivery
 from moorage.faces.native_api import RefusedError
 from moorage.faces.v1 import authorization, problems
-from moorage.faces.v1.decoding import fitted, query_decode
+from moorage.faces.v1.decoding import body_decode, fitted, query_decode
 from moorage.faces.v1.problems import ProblemError
 from moorage.faces.v1.routes import ROUTES
 from moorage.faces.v1.routing import Request, Route, StatusAnswer
@@ -52,12 +55,15 @@ class InProcessApi:
                 headers={},
                 variables=operation.named(variables),
                 parameters=_parameters(route, query or {}),
-                body=None if route.body is None else fitted(body or {}, route.body),
+                body=_body(route, body or {}),
                 disconnected=_never,
                 delivery=Delivery(None, self._service.admission.confirmations),
                 still=_still,
             )
             answer = await route.handler(request)
+            kind = operation.content.answer
+            if isinstance(answer, Raw) and kind is not None:
+                answer = await asyncio.to_thread(body_decode, bytes(answer), kind)
         except (Error, ProblemError, RefusalError) as error:
             raise _refused(error) from None
         except Exception:
@@ -77,6 +83,13 @@ class InProcessApi:
         except ProblemError:
             return False
         return True
+
+
+def _body(route: Route, body: Mapping[str, Any]) -> Any:
+    """Return a body as the handler of the route receives it."""
+    if route.operation.content.bulk:
+        return msgspec.json.encode(body)
+    return None if route.body is None else fitted(body, route.body)
 
 
 def _parameters(route: Route, query: Mapping[str, object]) -> Any:

@@ -29,6 +29,7 @@ from moorage.faces.v1.descriptions import (
 from moorage.faces.v1.problems import MEDIA_TYPE
 from moorage.faces.v1.routing import Handlers, Request, body_optional
 from moorage.wire.changes import VALUES
+from moorage.wire.dataclass import member
 from moorage.wire.operations import feed as operations
 from moorage.wire.operations import operations_by_id
 from moorage.wire.operations.operation import VARIABLE, Operation
@@ -52,6 +53,7 @@ _TAGS = {
     "providers": "Resource providers.",
     "consumers": "Consumers and their allocations.",
     "import": "Moving the ledger in from another one.",
+    "reshapes": "Plans that change the shape of trees, with preview and undo.",
     "ledger-rows": "The rows of the ledger as they are kept.",
     "claims": "Allocations from providers that the server chooses.",
     "capacity": "How much of each resource class there is, is used, and is free.",
@@ -189,6 +191,9 @@ def _describe(schema: dict[str, Any], kind: Any) -> None:
                 first, *others = one.pop("prefixItems")
                 assert all(other == first for other in others), f"{kind.__name__}.{name}"
                 one["items"] = first
+    schema["properties"] = {member(name): one for name, one in schema["properties"].items()}
+    if "required" in schema:
+        schema["required"] = [*map(member, schema["required"])]
 
 
 def _describe_values(components: dict[str, Any]) -> None:

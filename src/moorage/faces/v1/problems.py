@@ -1,7 +1,7 @@
 """Error responses of the native API: one table from code to status, one format for the body.
 
-Source: RFC 9457, "Problem Details for HTTP APIs"; `code`, `request_id`, `oldest` and
-`explain` are extension members.
+Source: RFC 9457, "Problem Details for HTTP APIs"; `code`, `request_id`, `oldest`, `explain`, `plan`
+and `differences` are extension members.
 """
 
 from http import HTTPStatus
@@ -26,6 +26,7 @@ STATUSES: dict[Code, int] = {
     Code.GROUP_NOT_FOUND: 404,
     Code.PLACE_NOT_FOUND: 404,
     Code.IMPORT_NOT_FOUND: 404,
+    Code.RESHAPE_NOT_FOUND: 404,
     Code.PROVIDER_UNKNOWN: 422,
     Code.PARENT_UNKNOWN: 422,
     Code.CLASS_UNKNOWN: 422,
@@ -57,6 +58,8 @@ STATUSES: dict[Code, int] = {
     Code.FENCED: 409,
     Code.IMPORT_EXISTS: 409,
     Code.IMPORT_TAKEN: 409,
+    Code.RESHAPE_CHANGED: 409,
+    Code.RESHAPE_UNDONE: 409,
     Code.HOLDER_MISMATCH: 403,
     Code.CLASS_MANAGED: 409,
     Code.ROOT_TAKEN: 409,
@@ -77,6 +80,7 @@ STATUSES: dict[Code, int] = {
     Code.CAPACITY_EXCEEDED: 409,
     Code.UNITS_VIOLATED: 409,
     Code.NO_CAPACITY: 409,
+    Code.RESHAPE_REFUSED: 409,
     Code.UNITS_ABOVE_LIMIT: 422,
     Code.ASKER_REFUSED: 403,
     Code.PRIORITY_ABOVE_MAX: 422,
@@ -130,6 +134,8 @@ class ProblemError(Exception):
         self.status = int(status)
         self.code = code
         self.detail = detail
+        self.more: dict[str, msgspec.Raw] = {}
+        """Further members of the body, encoded."""
         self.oldest: str | None = None
         self.explain: str | None = None
         self.headers = headers
@@ -154,4 +160,4 @@ def body_of(error: ProblemError, request_id: str) -> bytes:
         explain=error.explain,
     )
     members = {k: v for k, v in msgspec.to_builtins(problem).items() if v is not None}
-    return msgspec.json.encode(members)
+    return msgspec.json.encode({**members, **error.more})

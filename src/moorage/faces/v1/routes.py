@@ -3,7 +3,15 @@
 from moorage.faces.v1 import admin, openapi, watch
 from moorage.faces.v1.admission import boskos, leases, past, pools, slots
 from moorage.faces.v1.fleet import agents, groups, reporters
-from moorage.faces.v1.ledger import capacity, claims, consumers, explain, imports, providers
+from moorage.faces.v1.ledger import (
+    capacity,
+    claims,
+    consumers,
+    explain,
+    imports,
+    providers,
+    reshapes,
+)
 from moorage.faces.v1.routing import Handlers, route_of
 from moorage.wire.operations import operations_by_id
 
@@ -11,7 +19,7 @@ HANDLERS: Handlers = {
     operation: handler
     for module in (
         admin,
-        *(capacity, claims, consumers, explain, imports, providers),
+        *(capacity, claims, consumers, explain, imports, providers, reshapes),
         *(boskos, leases, past, pools, slots),
         *(agents, groups, reporters),
         *(openapi, watch),

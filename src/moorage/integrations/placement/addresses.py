@@ -53,8 +53,8 @@ def address_of(text: str, where: str = "--database") -> URL:
         raise SourceError(f"{where}: databases of the kind '{kind}' are not read: {form}")
     if "@" in (url.host or ""):
         raise SourceError(
-            f"{where}: the account or its password has a character that ends it: write @ as %40, / as %2F, : as %3A"
-            " and % as %25"
+            f"{where}: a character ends the account or its password: write @ as %40, / as %2F,"
+            " : as %3A and % as %25"
         )
     if not url.database:
         raise SourceError(f"{where} names no database: {form}")

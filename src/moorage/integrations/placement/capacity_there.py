@@ -7,7 +7,7 @@ from moorage.wire.imports import InventoryRow
 from moorage.wire.providers import InventoryShown
 
 
-def capacity_there(inventory: InventoryRow) -> int:
+def capacity_there(inventory: InventoryRow | InventoryShown) -> int:
     """Return how many units may be allocated in total. Source: Placement API reference."""
     return int((inventory.total - inventory.reserved) * inventory.allocation_ratio)
 

@@ -1,4 +1,4 @@
-"""An entry of clouds.yaml: the token for the original, and its address, from Keystone.
+"""An entry of clouds.yaml: a token, and the addresses of services, from Keystone.
 
 It reads the part that describes how to log in, and secrets from secure.yaml; what openstacksdk adds
 to it, such as profiles of vendors, it does not know.
@@ -23,7 +23,7 @@ SECRETS_VARIABLE = "OS_CLIENT_SECURE_FILE"
 
 
 class Cloud:
-    """The original as its Keystone knows it. Every call raises SourceError."""
+    """A cloud as its Keystone knows it. Every call raises SourceError."""
 
     def __init__(self, name: str) -> None:
         """Read the entry. Raises SourceError: there is none, or the extra is missing."""
@@ -38,7 +38,6 @@ class Cloud:
         self._not_found = exceptions.EndpointNotFound
         self._lock = threading.Lock()
         self._service = {
-            "service_type": "placement",
             "interface": entry.get("interface", "public"),
             "region_name": entry.get("region_name"),
         }
@@ -86,8 +85,12 @@ class Cloud:
 
     def placement_url(self) -> str:
         """Return the address of Placement in the catalog."""
+        return self.endpoint("placement", ": give --url")
+
+    def endpoint(self, service: str, hint: str = "") -> str:
+        """Return the address of a type of service in the catalog; `hint`: if there is none."""
         try:
-            found = self._session.get_endpoint(**self._service)
+            found = self._session.get_endpoint(service_type=service, **self._service)
         except self._not_found:
             found = None
         except self._errors as error:
@@ -95,7 +98,7 @@ class Cloud:
         if not found:
             words = (self._service["interface"], self._service["region_name"])
             place = ", ".join(str(word) for word in words if word)
-            raise SourceError(f"the catalog of {self._name} has no placement ({place}): give --url")
+            raise SourceError(f"the catalog of {self._name} has no {service} ({place}){hint}")
         return str(found)
 
 

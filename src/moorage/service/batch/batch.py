@@ -12,7 +12,7 @@ from moorage.core.clock import Clock, Instant
 from moorage.core.errors import Code, Error
 from moorage.core.ledger.claims import CandidatesNeeded
 from moorage.core.ledger.facts import Facts
-from moorage.core.ledger.importing import ImportChange
+from moorage.core.ledger.import_mark import ImportChange
 from moorage.core.restart import Restart
 from moorage.core.service_time import When
 from moorage.service.batch.extra_loads import ExtraLoads

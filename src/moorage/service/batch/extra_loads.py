@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from moorage.core.ids import AgentId, ConsumerId, ProviderId
+from moorage.core.ledger.facts import HoldersCame
 from moorage.core.ledger.facts import Keys as LedgerKeys
 
 CLAIMS_MAX = 256
@@ -38,7 +39,7 @@ class MachinesNeeded(NamedTuple):
     agents: set[AgentId]
 
 
-Needed = LedgerNeeded | TreesNeeded | AgentsNeeded | MachinesNeeded
+Needed = LedgerNeeded | TreesNeeded | HoldersCame | AgentsNeeded | MachinesNeeded
 
 
 class ExtraLoads:

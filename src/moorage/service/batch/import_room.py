@@ -1,8 +1,7 @@
 """The import's part of a batch: whether one is under way, and who may still use the ledger."""
 
 from moorage.core.errors import Error
-from moorage.core.ledger import importing
-from moorage.core.ledger.importing import ImportFacts, ImportKeys
+from moorage.core.ledger.import_mark import ImportFacts, ImportKeys, refusal
 from moorage.core.ledger.model import Import
 from moorage.core.service_time import When
 from moorage.service.batch.use_case import UseCase
@@ -14,7 +13,7 @@ from moorage.store.api import Plan
 def check_imported(world: World) -> None:
     """Raise IMPORTING while an import is under way: what is asked for needs the whole ledger."""
     if world.imports is not None and world.imports.mark is not None:
-        raise importing.refusal()
+        raise refusal()
 
 
 class ImportRoom:
@@ -42,12 +41,12 @@ class ImportRoom:
         """Return why a request is refused before it is decided: it needs the ledger."""
         if self.mark is None or work.imports or work.is_followed or not len(keys.ledger):
             return None
-        return importing.refusal()
+        return refusal()
 
     def check(self, work: UseCase[object], changes: Changes) -> None:
         """Refuse a decision that changes the ledger. Raises IMPORTING."""
         if self.mark is not None and changes.ledger and not work.imports:
-            raise importing.refusal()
+            raise refusal()
 
     def decided(self, changes: Changes) -> None:
         """Apply a decision."""

@@ -18,8 +18,8 @@ class LedgerRoom:
     def __init__(self, world: World, keys: Keys) -> None:
         self._world = world
         self.keys = keys
-        # Looking for uses of a class or trait scans all providers.
-        self.large = len(keys) > LARGE or bool(keys.class_uses or keys.trait_uses)
+        # Looking for uses of a class or trait scans all providers; there may be many holders.
+        self.large = len(keys) > LARGE or bool(keys.class_uses or keys.trait_uses or keys.holders)
         """Whether its work belongs into a thread."""
         self.changes = Changes()
         """The merged changes of all decisions so far."""

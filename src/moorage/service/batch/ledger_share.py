@@ -9,7 +9,7 @@ from moorage.core.admission.model import Lease
 from moorage.core.clock import Instant
 from moorage.core.errors import Error
 from moorage.core.ids import ConsumerId
-from moorage.core.ledger import allocations, importing
+from moorage.core.ledger import allocations, import_mark
 from moorage.core.ledger.allocations import ConsumerRequest, MisfitError, keys_for
 from moorage.core.ledger.facts import Changes as LedgerChanges
 from moorage.core.ledger.facts import Keys as LedgerKeys
@@ -52,7 +52,7 @@ class LedgerShare:
         if request is None:
             return None
         if self._importing is not None:
-            return importing.refusal().message
+            return import_mark.refusal().message
         keys = keys_for([request])
         if not self._is_loaded(keys):
             if self._extra.is_enough:

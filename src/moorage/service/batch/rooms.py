@@ -8,7 +8,7 @@ from typing import Protocol
 
 from moorage.core.fleet.facts import Keys as FleetKeys
 from moorage.core.ledger.facts import Facts
-from moorage.core.ledger.importing import ImportKeys
+from moorage.core.ledger.import_mark import ImportKeys
 from moorage.core.service_time import When
 from moorage.service.batch.admission_room import AdmissionRoom
 from moorage.service.batch.extra_loads import ExtraLoads
@@ -16,6 +16,7 @@ from moorage.service.batch.fleet_room import FleetRoom, check_unmanaged
 from moorage.service.batch.import_room import ImportRoom
 from moorage.service.batch.ledger_room import LedgerRoom
 from moorage.service.batch.misfits import Misfits
+from moorage.service.batch.reshape_room import ReshapeRoom
 from moorage.service.batch.world import NO_ADMISSION, NO_FLEET, Changes, Keys, World
 from moorage.store.api import Plan
 from moorage.store.batch import RoomChanges
@@ -43,8 +44,8 @@ class Room(Protocol):
 class Rooms:
     """The rooms that a batch touches; `all` has them in the order of their locks.
 
-    The order is the ledger's rows, admission's one lock, service time, groups, agents, the
-    revision.
+    The order is the ledger's rows, admission's one lock, service time, groups, agents, reshapes,
+    the revision.
     """
 
     def __init__(
@@ -66,6 +67,10 @@ class Rooms:
         if keys.fleet is not None:
             self.fleet = FleetRoom(self.world, keys.fleet, self.ledger)
             self.all.append(self.fleet)
+        self.reshapes: ReshapeRoom | None = None
+        if keys.reshapes:
+            self.reshapes = ReshapeRoom(self.world, keys.reshapes)
+            self.all.append(self.reshapes)
         self.imports: ImportRoom | None = None
         if importing or keys.imports is not None:
             self.imports = ImportRoom(self.world, keys.imports or ImportKeys())
@@ -87,6 +92,8 @@ class Rooms:
             self.imports.decided(changes)
         if changes.ledger is not None:
             self.ledger.apply(changes.ledger)
+        if self.reshapes is not None:
+            self.reshapes.decided(changes)
         if self.admission is not None:
             self.admission.decided(changes)
         if self.fleet is not None:

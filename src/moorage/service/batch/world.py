@@ -15,7 +15,8 @@ from moorage.core.fleet.facts import Keys as FleetKeys
 from moorage.core.ledger.facts import Changes as LedgerChanges
 from moorage.core.ledger.facts import Facts as LedgerFacts
 from moorage.core.ledger.facts import Keys as LedgerKeys
-from moorage.core.ledger.importing import ImportChange, ImportFacts, ImportKeys
+from moorage.core.ledger.import_mark import ImportChange, ImportFacts, ImportKeys
+from moorage.core.ledger.reshape_records import ReshapeMade, ReshapeRecord
 from moorage.core.service_time import Timeline
 
 
@@ -30,6 +31,8 @@ class Keys:
     """None: nothing, and no agent is locked."""
     imports: ImportKeys | None = None
     """None: it is not part of an import."""
+    reshapes: set[str] = field(default_factory=set)
+    """Ids of reshapes whose records are needed."""
 
     def update(self, other: "Keys") -> None:
         """Add the keys of another request of the same batch."""
@@ -44,6 +47,7 @@ class Keys:
             self.fleet.update(other.fleet)
         if other.imports is not None:
             self.imports = other.imports
+        self.reshapes |= other.reshapes
 
 
 NO_ADMISSION = AdmissionFacts()
@@ -61,6 +65,8 @@ class World:
     fleet: FleetFacts = field(default_factory=FleetFacts)
     imports: ImportFacts | None = None
     """None: whether the ledger is imported was not read."""
+    reshapes: dict[str, ReshapeRecord] = field(default_factory=dict)
+    """The records of reshapes by id."""
     timeline: Timeline | None = None
     """Of service time. None: no room of the batch decides by it, so it is not locked."""
 
@@ -73,3 +79,4 @@ class Changes:
     admission: AdmissionChanges | None = None
     fleet: FleetChanges | None = None
     imports: ImportChange | None = None
+    reshape: ReshapeMade | None = None

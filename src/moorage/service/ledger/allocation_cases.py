@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from moorage.core.ids import ConsumerId
 from moorage.core.ledger import (
     allocations,
-    reshape,
+    reshaper,
     vocabulary,
 )
 from moorage.core.ledger.allocations import ConsumerRequest
 from moorage.core.ledger.facts import Keys as LedgerKeys
-from moorage.core.ledger.reshape import Reshaped
+from moorage.core.ledger.reshaper import Reshaped
 from moorage.core.service_time import When
 from moorage.service.batch.use_case import LedgerUseCase
 from moorage.service.batch.world import Changes, Keys, World
@@ -65,5 +65,5 @@ class Reshape(LedgerUseCase[None]):
 
     def decide(self, world: World, when: When) -> Changes:
         return self.decided(
-            reshape.reshape(world.ledger, when.stamp, self.inventories, self.requests), None
+            reshaper.reshape(world.ledger, when.stamp, self.inventories, self.requests), None
         )

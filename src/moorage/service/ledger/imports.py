@@ -12,10 +12,10 @@ from uuid import uuid4
 
 from moorage.core.errors import Code, Error
 from moorage.core.ids import ConsumerId
-from moorage.core.ledger import importing, imports
+from moorage.core.ledger import import_mark, imported_rows
 from moorage.core.ledger.facts import Keys as LedgerKeys
-from moorage.core.ledger.importing import Beginning, ImportChange, ImportKeys, RowCounts
-from moorage.core.ledger.imports import Rows
+from moorage.core.ledger.import_mark import Beginning, ImportChange, ImportKeys, RowCounts
+from moorage.core.ledger.imported_rows import Rows
 from moorage.core.ledger.model import Consumer, CustomName, Described, Import
 from moorage.core.limits import IMPORT_ROWS_MAX
 from moorage.core.restart import Restart
@@ -74,7 +74,7 @@ class ImportBegin(_MarkCase):
         self.rows = []
         facts = world.imports
         assert facts is not None
-        change, self.mark = importing.begin(facts, when.stamp, self.wanted, self.by.who)
+        change, self.mark = import_mark.begin(facts, when.stamp, self.wanted, self.by.who)
         if facts.mark is None:
             self._note(when, "begin", facts.counts or RowCounts())
         return Changes(imports=change)
@@ -91,7 +91,7 @@ class ImportFinish(_MarkCase):
         facts = world.imports
         assert facts is not None
         assert facts.counts is not None
-        self.mark = importing.written_by(facts, self.writer)
+        self.mark = import_mark.written_by(facts, self.writer)
         self._note(when, "finish", facts.counts)
         return Changes(imports=ImportChange(None))
 
@@ -107,7 +107,7 @@ class ImportAbort(_MarkCase):
         """Remove the mark. Raises IMPORT_NOT_FOUND, IMPORT_TAKEN, LEDGER_IN_USE."""
         facts = world.imports
         assert facts is not None
-        self.mark = importing.written_by(facts, self.writer)
+        self.mark = import_mark.written_by(facts, self.writer)
         if facts.counts:
             raise Error(Code.LEDGER_IN_USE, "There are rows again.")
         self._note(when, "abort", self.deleted)
@@ -130,17 +130,17 @@ class RowsWrite(LedgerUseCase[None]):
 
     def keys(self) -> Keys:
         """Name all rows, and what they refer to."""
-        return Keys(imports.keys_for(self.wanted), imports=ImportKeys())
+        return Keys(imported_rows.keys_for(self.wanted), imports=ImportKeys())
 
     def decide(self, world: World, when: When) -> Changes:
         """Return the changes. Raises Restart: the trees of moved providers are needed."""
         assert world.imports is not None
-        importing.written_by(world.imports, self.writer)
+        import_mark.written_by(world.imports, self.writer)
         facts = world.ledger
-        trees = imports.moved_trees(facts, self.wanted)
+        trees = imported_rows.moved_trees(facts, self.wanted)
         if not trees <= facts.loaded.trees:
             raise Restart(TreesNeeded(LedgerKeys(trees=trees)))
-        return self.decided(imports.write(facts, self.wanted), None)
+        return self.decided(imported_rows.write(facts, self.wanted), None)
 
 
 class Imports:
@@ -165,7 +165,7 @@ class Imports:
             await self._feed.caught_up()
         mark = self.shown
         if mark is None:
-            raise importing.not_found()
+            raise import_mark.not_found()
         return mark
 
     async def begin(self, wanted: Beginning, by: Actor) -> Import:
@@ -178,9 +178,9 @@ class Imports:
     async def write(self, rows: Rows, writer: str | None = None) -> None:
         """Write rows, all or nothing.
 
-        Raises `Error`: IMPORT_NOT_FOUND, IMPORT_TAKEN, and those of `core/ledger/imports.py`.
+        Raises `Error`: IMPORT_NOT_FOUND, IMPORT_TAKEN, and those of `core/ledger/imported_rows.py`.
         """
-        await asyncio.to_thread(imports.check_rows, rows)
+        await asyncio.to_thread(imported_rows.check_rows, rows)
         async with self._turns.unit:
             await self._transactor.submit(RowsWrite(rows, writer))
 

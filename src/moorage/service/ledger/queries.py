@@ -66,6 +66,17 @@ class LedgerQueries:
         with errors.translated():
             return await self._engine.read(ledger_reads.consumer_load(uuid))
 
+    async def consumer_places(
+        self, uuid: ConsumerId
+    ) -> tuple[Consumer | None, dict[ProviderId, int]]:
+        """Return a consumer, and the generations of its providers, as of one moment.
+
+        For those whose providers the index does not know yet, or no longer: they come and go in the
+        transaction that moves allocations there.
+        """
+        with errors.translated():
+            return await self._engine.read(ledger_reads.consumer_places_load(uuid))
+
     async def provider_allocations(self, provider: ProviderId) -> list[ProviderAllocation]:
         """Return all allocations on one provider, by consumer."""
         with errors.translated():

@@ -52,9 +52,14 @@ def audit_forget(now: Instant, kept: int, rows_max: int) -> Plan[int]:
     jumps ahead deletes nothing. Deletes at most `rows_max` rows: while the result is `rows_max`,
     call it again in another transaction.
     """
-    (newest,) = yield [Query("audit_window", (END, "", 1))]
-    if not newest:
+    before = yield from audit_beginning(now, kept)
+    if before is None:
         return 0
-    before = min(now, newest[0][0]) - kept
     (rows,) = yield [Query("audit_delete", (before, rows_max))]
     return len(rows)
+
+
+def audit_beginning(now: Instant, kept: int) -> Plan[Instant | None]:
+    """Return the time before which rows are forgotten, see `audit_forget`; None: there are none."""
+    (newest,) = yield [Query("audit_window", (END, "", 1))]
+    return Instant(min(now, newest[0][0]) - kept) if newest else None

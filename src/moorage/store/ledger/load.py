@@ -3,10 +3,12 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from moorage.core.ids import ProviderId
-from moorage.core.ledger.facts import Facts, Keys
+from moorage.core.ids import ConsumerId, ProviderId
+from moorage.core.ledger.facts import Facts, HoldersCame, Keys
 from moorage.core.ledger.model import CustomName, Provider
-from moorage.store.api import Plan, Query, Row
+from moorage.core.limits import HOLDERS_MAX
+from moorage.core.restart import Restart
+from moorage.store.api import Plan, Query, Row, Statement
 from moorage.store.encoding import key_set
 from moorage.store.ledger.rows import consumer_from_row, provider_from_row, tags_from_row
 
@@ -15,6 +17,16 @@ Take = Callable[[Facts, Sequence[Row]], None]
 
 Step = tuple[Query, Take]
 """A statement, and the function that takes its rows."""
+
+LOCKS = frozenset({"ledger_lock", "ledger_share", "structure_lock"})
+"""Statements that only lock."""
+
+UNLOCKED = {
+    "consumers_lock": Query("consumers_load"),
+    "providers_lock": Query("providers_load"),
+    "providers_lock_by_tree": Query("providers_load_with_trees"),
+}
+"""The statements that return the same rows without locking them."""
 
 
 def facts_load(
@@ -27,14 +39,27 @@ def facts_load(
 
     In a shared database, what may change is locked until the transaction ends, always in this
     order: ledger, structure, consumers, providers (including those that a consumer leaves).
+
+    All consumers of `keys.holders` are looked up before they are locked, and again once nobody can
+    come any more. Raises Restart: somebody has come in between. If they are more than
+    `HOLDERS_MAX`, none is loaded, and the facts say so.
     """
     if keys.class_uses or keys.trait_uses:
         keys = yield from _of_known_words(keys)
     facts = Facts(standard_classes, standard_traits, keys)
     locks = _locks(keys)
-    if keys.consumers:
-        consumers = key_set(keys.consumers)
-        *_, found = yield [*locks, Query("consumers_lock", (consumers,))]
+    consumers = keys.consumers
+    if keys.holders:
+        *_, rows = yield [*locks, Query("holders_of", (key_set(keys.holders),))]
+        held = {consumer for _, consumer in rows}
+        if len(held) > HOLDERS_MAX:
+            facts.holders_left_out = len(held)
+            keys = replace(keys, holders=set())
+        else:
+            consumers = consumers | held
+        locks = []
+    if consumers:
+        *_, found = yield [*locks, Query("consumers_lock", (key_set(consumers),))]
         for row in found:
             facts.consumers[row[0]] = consumer_from_row(row)
         locks = []
@@ -43,7 +68,41 @@ def facts_load(
         results = yield [*locks, *[query for query, _ in steps]]
         for (_, take), rows in zip(steps, results[len(locks) :], strict=True):
             take(facts, rows)
+    if keys.holders:
+        _check_holders(facts, keys, consumers)
     return facts
+
+
+def facts_read(
+    keys: Keys, standard_classes: frozenset[str], standard_traits: frozenset[str]
+) -> Plan[Facts]:
+    """Load the same in a snapshot, without a lock; use `read_aside`."""
+    plan = facts_load(keys, standard_classes, standard_traits)
+    try:
+        asked = next(plan)
+        while True:
+            found = yield [_unlocked(one) for one in asked if _block(one) not in LOCKS]
+            rest = iter(found)
+            asked = plan.send([[] if _block(one) in LOCKS else next(rest) for one in asked])
+    except StopIteration as stop:
+        facts: Facts = stop.value
+        return facts
+
+
+def _block(statement: Statement) -> str:
+    return statement.block
+
+
+def _unlocked(statement: Statement) -> Statement:
+    plain = UNLOCKED.get(statement.block)
+    return statement if plain is None else statement._replace(block=plain.block)
+
+
+def _check_holders(facts: Facts, keys: Keys, loaded: set[ConsumerId]) -> None:
+    """Raise Restart if a consumer that is not loaded has come; next time, nobody else may."""
+    came = set[ConsumerId]().union(*facts.holders.values()) - loaded
+    if came:
+        raise Restart(HoldersCame(Keys(consumers=came, crowded=set(keys.holders))))
 
 
 def _of_known_words(keys: Keys) -> Plan[Keys]:
@@ -73,7 +132,7 @@ def _locks(keys: Keys) -> list[Query]:
     The ledger's lock is first, shared or not: waiting for it while holding the structure lock would
     block all transactions that need both.
     """
-    alone = bool(keys.class_uses or keys.trait_uses)
+    alone = bool(keys.class_uses or keys.trait_uses or keys.crowded)
     structure = bool(keys.names or keys.parents or keys.trees)
     locks = []
     if alone or structure:
@@ -84,7 +143,7 @@ def _locks(keys: Keys) -> list[Query]:
 
 
 def _provider_steps(keys: Keys, facts: Facts) -> list[Step]:
-    known = keys.providers | keys.tags | keys.parents
+    known = keys.providers | keys.tags | keys.parents | keys.holders
     for consumer in facts.consumers.values():
         known |= consumer.allocations.keys()
     steps: list[Step] = []
@@ -103,6 +162,10 @@ def _provider_steps(keys: Keys, facts: Facts) -> list[Step]:
         steps.append((Query("providers_load_by_tree", (key_set(keys.trees),)), _trees))
     if keys.tags:
         steps.append((Query("tags_load", (key_set(keys.tags),)), _tags))
+    if keys.holders:
+        for provider in keys.holders:
+            facts.holders[provider] = set()
+        steps.append((Query("holders_of", (key_set(keys.holders),)), _holders))
     return steps
 
 
@@ -143,6 +206,11 @@ def _trees(facts: Facts, rows: Iterable[Row]) -> None:
 
 def _tags(facts: Facts, rows: Iterable[Row]) -> None:
     facts.tags.update((row[0], tags_from_row(row)) for row in rows)
+
+
+def _holders(facts: Facts, rows: Iterable[Row]) -> None:
+    for provider, consumer in rows:
+        facts.holders[provider].add(consumer)
 
 
 def _classes(facts: Facts, rows: Iterable[Row]) -> None:

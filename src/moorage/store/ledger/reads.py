@@ -47,6 +47,17 @@ def consumer_load(uuid: ConsumerId) -> Plan[Consumer | None]:
     return consumer_from_row(rows[0]) if rows else None
 
 
+def consumer_places_load(
+    uuid: ConsumerId,
+) -> Plan[tuple[Consumer | None, dict[ProviderId, int]]]:
+    """Load one consumer, and the generations of the providers that it has allocations on."""
+    rows, places = yield [
+        Query("consumers_load", (key_set([uuid]),)),
+        Query("consumer_places_load", (uuid,)),
+    ]
+    return consumer_from_row(rows[0]) if rows else None, dict(places)
+
+
 def provider_allocations_load(provider: ProviderId) -> Plan[list[ProviderAllocation]]:
     """Load every allocation on one provider, by consumer."""
     (rows,) = yield [Query("holders_load", (provider,))]

@@ -10,7 +10,7 @@ from msgspec import structs
 from moorage.core.clock import SECOND, Instant
 from moorage.core.errors import Error
 from moorage.core.ids import AggregateId, ConsumerId, ProviderId
-from moorage.core.ledger.imports import ProviderImage, Rows
+from moorage.core.ledger.imported_rows import ProviderImage, Rows
 from moorage.core.ledger.model import Consumer, CustomName, Inventory
 from moorage.service.app import Service
 from moorage.service.ledger.imports import Imports

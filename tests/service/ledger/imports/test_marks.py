@@ -9,7 +9,7 @@ from msgspec import json
 
 from moorage.core.errors import Code, Error
 from moorage.core.ids import ConsumerId
-from moorage.core.ledger.importing import Beginning
+from moorage.core.ledger.import_mark import Beginning
 from moorage.service.ledger import vocabulary_cases
 from tests.service.ledger.imports.conftest import Database
 from tests.service.ledger.imports.ledgers import Ledger, differences, drawn, listed, rows_of

@@ -6,8 +6,8 @@ import random
 import pytest
 
 from moorage.core.errors import Code, Error
-from moorage.core.ledger import imports
-from moorage.core.ledger.importing import Beginning
+from moorage.core.ledger import imported_rows
+from moorage.core.ledger.import_mark import Beginning
 from moorage.service.app import Service
 from tests.service.ledger.imports.conftest import Database
 from tests.service.ledger.imports.ledgers import (
@@ -80,7 +80,7 @@ def test_a_provider_that_is_another_must_be_repeated(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The control: without the repetition the index differs from the rows, and a check finds it."""
-    monkeypatch.setattr(imports, "_is_another", lambda _before, _after: False)
+    monkeypatch.setattr(imported_rows, "_is_another", lambda _before, _after: False)
 
     async def scenario() -> None:
         for seed in range(SEEDS):

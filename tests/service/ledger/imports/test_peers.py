@@ -10,7 +10,7 @@ import pytest
 
 from moorage.core.errors import Code, Error
 from moorage.core.ids import ProviderId
-from moorage.core.ledger.importing import Beginning
+from moorage.core.ledger.import_mark import Beginning
 from moorage.service.ledger import provider_cases, vocabulary_cases
 from moorage.service.ledger.imports import ImportBegin, ImportFinish, Imports, RowsWrite
 from moorage.store import batch

@@ -11,8 +11,8 @@ from msgspec import structs
 from moorage.core.clock import SECOND, Instant
 from moorage.core.errors import Code, Error
 from moorage.core.ids import AggregateId, ConsumerId, ProviderId
-from moorage.core.ledger.importing import Beginning
-from moorage.core.ledger.imports import ProviderImage, Rows
+from moorage.core.ledger.import_mark import Beginning
+from moorage.core.ledger.imported_rows import ProviderImage, Rows
 from moorage.core.ledger.model import Consumer, CustomName, Inventory
 from moorage.core.limits import AGGREGATES_MAX, IMPORT_NAMES_MAX, MAX_INT
 from tests.service.ledger.imports.ledgers import listed

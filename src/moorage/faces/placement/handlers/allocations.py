@@ -67,10 +67,17 @@ async def show(request: Request) -> Response:
     if consumer is None:
         return json_answer({"allocations": {}}, request.now())
     catalog = await request.catalog()
-    held = {}
-    for provider, amounts in consumer.allocations.items():
-        if record := catalog.record(provider):
-            held[provider] = {"resources": amounts, "generation": record.provider.generation}
+    records = {uuid: catalog.record(uuid) for uuid in consumer.allocations}
+    generations = {uuid: one.provider.generation for uuid, one in records.items() if one}
+    if len(generations) < len(records):  # they come or go right now
+        consumer, generations = await request.service.reads.consumer_places(consumer.uuid)
+        if consumer is None:
+            return json_answer({"allocations": {}}, request.now())
+    held = {
+        provider: {"resources": amounts, "generation": generations[provider]}
+        for provider, amounts in consumer.allocations.items()
+        if provider in generations
+    }
     shown: dict[str, Any] = {"allocations": held}
     if request.version >= OWNER_SINCE:
         shown["project_id"] = consumer.project_id

@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 
 from moorage.core.errors import Code, Error
 from moorage.core.ids import AggregateId, ConsumerId, ProviderId
-from moorage.core.ledger.importing import Beginning
-from moorage.core.ledger.imports import ProviderImage, Rows, check_count
+from moorage.core.ledger.import_mark import Beginning
+from moorage.core.ledger.imported_rows import ProviderImage, Rows, check_count
 from moorage.core.ledger.model import (
     Consumer,
     CustomName,

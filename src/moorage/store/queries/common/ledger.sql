@@ -148,3 +148,17 @@ FROM consumer WHERE project_id = $3 AND uuid > $1 ORDER BY uuid LIMIT $2;
 SELECT uuid, generation, project_id, user_id, consumer_type, created_at, updated_at, allocations
 FROM holder JOIN consumer ON consumer.uuid = holder.consumer
 WHERE holder.provider = $3 AND holder.consumer > $1 ORDER BY holder.consumer LIMIT $2;
+
+-- name: reshape_load --
+SELECT id, at, who, role, reason, digest, request, providers, consumers, undoes, undone_by,
+    summary, generations, inverse
+FROM reshape WHERE id = $1;
+
+-- name: reshapes_window --
+SELECT id, at, who, role, reason, digest, request, providers, consumers, undoes, undone_by
+FROM reshape WHERE (at, id) < ($1, $2) ORDER BY at DESC, id DESC LIMIT $3;
+
+-- name: reshapes_delete --
+DELETE FROM reshape WHERE id IN (
+    SELECT id FROM reshape WHERE at < $1 ORDER BY at, id LIMIT $2
+) RETURNING id;

@@ -29,6 +29,23 @@ FROM provider WHERE (SELECT pg_advisory_xact_lock_shared(778, 1)::text = '')
     )))
 ORDER BY uuid FOR UPDATE;
 
+-- name: providers_load --
+SELECT uuid, name, generation, parent, root, created_at, updated_at, agent, withheld,
+    inventories
+FROM provider WHERE uuid = ANY (ARRAY(SELECT json_array_elements_text($1)));
+
+-- name: providers_load_with_trees --
+SELECT uuid, name, generation, parent, root, created_at, updated_at, agent, withheld,
+    inventories
+FROM provider WHERE uuid = ANY (ARRAY(SELECT json_array_elements_text($1)))
+    OR root = ANY (ARRAY(
+        SELECT root FROM provider WHERE uuid = ANY (ARRAY(SELECT json_array_elements_text($2)))
+    ));
+
+-- name: holders_of --
+SELECT provider, consumer FROM holder
+WHERE provider = ANY (ARRAY(SELECT json_array_elements_text($1)));
+
 -- name: providers_load_by_name --
 SELECT uuid, name, generation, parent, root, created_at, updated_at, agent, withheld,
     inventories
@@ -224,3 +241,26 @@ FROM provider_tags, json_array_elements(reported::json) AS one(value)
 WHERE provider > $2 AND one.value ->> 'group' = $1
     AND ((one.value ->> 'owned')::boolean OR (one.value ->> 'ghost')::boolean)
 ORDER BY provider LIMIT $3;
+
+-- name: reshapes_load --
+SELECT id, at, who, role, reason, digest, request, providers, consumers, undoes, undone_by
+FROM reshape WHERE id = ANY (ARRAY(SELECT json_array_elements_text($1)));
+
+-- name: reshape_insert --
+INSERT INTO reshape (id, at, who, role, reason, digest, request, providers, consumers, undoes, undone_by,
+    token_id, summary, generations, inverse)
+SELECT unnest($1::text[]), unnest($2::bigint[]), unnest($3::text[]), unnest($4::text[]),
+    unnest($5::text[]), unnest($6::text[]), unnest($7::text[]), unnest($8::bigint[]),
+    unnest($9::bigint[]), unnest($10::text[]), unnest($11::text[]), unnest($12::text[]),
+    unnest($13::text[]), unnest($14::text[]), unnest($15::text[])
+ON CONFLICT (id) DO NOTHING;
+
+-- name: reshape_mark_undone --
+UPDATE reshape SET undone_by = r.undoing
+FROM unnest($1::text[], $2::text[]) AS r(undoing, undone)
+WHERE id = r.undone AND undone_by IS NULL;
+
+-- name: consumer_places_load --
+SELECT uuid, generation FROM provider WHERE uuid = ANY (ARRAY(
+    SELECT json_object_keys(allocations::json) FROM consumer WHERE consumer.uuid = $1
+));

@@ -21,6 +21,21 @@ FROM provider WHERE uuid IN (SELECT value FROM json_each(?1)) OR root IN (
     SELECT root FROM provider WHERE uuid IN (SELECT value FROM json_each(?2))
 );
 
+-- name: providers_load --
+SELECT uuid, name, generation, parent, root, created_at, updated_at, agent, withheld,
+    inventories
+FROM provider WHERE uuid IN (SELECT value FROM json_each(?));
+
+-- name: providers_load_with_trees --
+SELECT uuid, name, generation, parent, root, created_at, updated_at, agent, withheld,
+    inventories
+FROM provider WHERE uuid IN (SELECT value FROM json_each(?1)) OR root IN (
+    SELECT root FROM provider WHERE uuid IN (SELECT value FROM json_each(?2))
+);
+
+-- name: holders_of --
+SELECT provider, consumer FROM holder WHERE provider IN (SELECT value FROM json_each(?));
+
 -- name: providers_load_by_name --
 SELECT uuid, name, generation, parent, root, created_at, updated_at, agent, withheld,
     inventories
@@ -178,3 +193,20 @@ FROM provider_tags, json_each(reported) AS one
 WHERE provider > ?2 AND one.value ->> 'group' = ?1
     AND (one.value ->> 'owned' OR one.value ->> 'ghost')
 ORDER BY provider LIMIT ?3;
+
+-- name: reshapes_load --
+SELECT id, at, who, role, reason, digest, request, providers, consumers, undoes, undone_by
+FROM reshape WHERE id IN (SELECT value FROM json_each(?));
+
+-- name: reshape_insert --
+INSERT INTO reshape (id, at, who, role, reason, digest, request, providers, consumers, undoes, undone_by,
+    token_id, summary, generations, inverse)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING;
+
+-- name: reshape_mark_undone --
+UPDATE reshape SET undone_by = ?1 WHERE id = ?2 AND undone_by IS NULL;
+
+-- name: consumer_places_load --
+SELECT uuid, generation FROM provider WHERE uuid IN (
+    SELECT held.key FROM consumer, json_each(consumer.allocations) AS held WHERE consumer.uuid = ?
+);

@@ -177,6 +177,27 @@ CREATE TABLE audit (
 );
 CREATE INDEX audit_target ON audit (substr(target, 1, 200), at, id);
 
+-- Committed reshapes: who did what. `request` identifies the request, for repetitions. `summary` is what
+-- people see, `inverse` what undoes it; both are JSON, as are the `generations` that it has led to.
+CREATE TABLE reshape (
+    id TEXT COLLATE "C" PRIMARY KEY,
+    at BIGINT NOT NULL,
+    who TEXT NOT NULL,
+    role TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    request TEXT NOT NULL,
+    providers BIGINT NOT NULL,
+    consumers BIGINT NOT NULL,
+    undoes TEXT,
+    undone_by TEXT,
+    token_id TEXT,
+    summary TEXT NOT NULL,
+    generations TEXT NOT NULL,
+    inverse TEXT NOT NULL
+);
+CREATE INDEX reshape_at ON reshape (at, id);
+
 -- The number of tickets so far; every decision of admission locks this row.
 CREATE TABLE admission_clock (
     id BIGINT PRIMARY KEY,

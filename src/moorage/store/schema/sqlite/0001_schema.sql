@@ -157,6 +157,27 @@ CREATE TABLE audit (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX audit_target ON audit (target, at, id);
 
+-- Committed reshapes: who did what. `request` identifies the request, for repetitions. `summary` is what
+-- people see, `inverse` what undoes it; both are JSON, as are the `generations` that it has led to.
+CREATE TABLE reshape (
+    id TEXT PRIMARY KEY NOT NULL,
+    at INTEGER NOT NULL,
+    who TEXT NOT NULL,
+    role TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    request TEXT NOT NULL,
+    providers INTEGER NOT NULL,
+    consumers INTEGER NOT NULL,
+    undoes TEXT,
+    undone_by TEXT,
+    token_id TEXT,
+    summary TEXT NOT NULL,
+    generations TEXT NOT NULL,
+    inverse TEXT NOT NULL
+) STRICT;
+CREATE INDEX reshape_at ON reshape (at, id);
+
 -- The number of tickets so far; every decision of admission locks this row.
 CREATE TABLE admission_clock (
     id INTEGER PRIMARY KEY CHECK (id = 1),

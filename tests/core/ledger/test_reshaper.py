@@ -2,7 +2,7 @@
 
 from moorage.core.errors import Code
 from moorage.core.ids import ProviderId
-from moorage.core.ledger import reshape
+from moorage.core.ledger import reshaper
 from moorage.core.ledger.allocations import ConsumerRequest
 from moorage.core.ledger.facts import Facts
 from moorage.core.ledger.inventory import InventorySpec
@@ -38,7 +38,7 @@ def host() -> Facts:
 
 def run(known: Facts, offer: Offer, *requests: ConsumerRequest) -> None:
     """Decide the reshape and apply the changes to the facts."""
-    known.apply(reshape.reshape(known, NOW, offer, list(requests)))
+    known.apply(reshaper.reshape(known, NOW, offer, list(requests)))
 
 
 def offer_of_moved_class() -> Offer:

@@ -1,7 +1,9 @@
 """The reshape: inventories and their allocations move together, or not at all.
 
 Source: Placement API reference, "Reshaper"; the nova spec "reshape-provider-tree". Only the final
-state is checked, so a class may move together with its allocations.
+state is checked, so a class may move together with its allocations. What is written is the final
+state of `reshaping/final_state.py`; its constraints are those of the original, which counts in the
+order of the request, says only what fails first, and lets a total fall below its usage.
 """
 
 from collections import Counter
@@ -12,9 +14,10 @@ from moorage.core.ids import ProviderId
 from moorage.core.ledger import allocations
 from moorage.core.ledger.allocations import ConsumerRequest, Shift
 from moorage.core.ledger.facts import Changes, Facts
-from moorage.core.ledger.inventory import Specs, check_class, in_use_error, overwritten, rewritten
-from moorage.core.ledger.model import Inventory
+from moorage.core.ledger.inventory import Specs, check_class, in_use_error, rewritten
+from moorage.core.ledger.model import Inventory, Provider
 from moorage.core.ledger.providers import check_generation, touched
+from moorage.core.ledger.reshaping.final_state import carried_out
 
 Reshaped = dict[ProviderId, tuple[int, Specs]]
 """The generation the caller has seen and the complete new inventories, by provider."""
@@ -43,20 +46,13 @@ def reshape(
     allocations.check_offers(offers, shift, stock)
     allocations.check_room(requests, shift, stock, recording=True)
     _check_dropped(facts, final, shift)
-    stock = {key: inventory for key, inventory in stock.items() if final.get(key, inventory)}
-    changes = Changes(inventories=final)
-    for uuid, (_, specs) in inventories.items():
-        after = rewritten(facts, now, uuid, specs)
-        changes.overwritten.update(overwritten(facts, uuid, after))
-    changes.inventories.update(allocations.used_after(shift, stock))
-    changes.consumers = allocations.consumers_after(facts, now, requests)
+    raised: dict[ProviderId, Provider | None] = {}
     for uuid, rises in _rises(facts, inventories, requests).items():
         provider = facts.providers[uuid]
         for _ in range(rises):
             provider = touched(provider, now)
-        changes.providers[uuid] = provider
-    changes.places = allocations.places_after(facts, requests, changes)
-    return changes
+        raised[uuid] = provider
+    return carried_out(facts, now, raised, final, requests, shift)
 
 
 def _rises(

@@ -1,6 +1,6 @@
 """The mark of an import: who may change the ledger while another one is imported, and since when.
 
-`imports.py` says what rows change; this is about the import as a whole.
+`imported_rows.py` says what rows change; this is about the import as a whole.
 """
 
 from msgspec import Struct

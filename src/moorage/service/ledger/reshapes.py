@@ -1,0 +1,353 @@
+"""Reshape plans: preview without a lock, commit, undo; and what earlier reshapes have done.
+
+A commit plans again inside of its batch, so nothing that happens after a preview is overlooked. It
+is alone in its batch, which works in threads.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from hashlib import sha256
+from typing import Any, ClassVar
+from uuid import uuid4
+
+import msgspec
+from msgspec import Struct
+
+from moorage.core.clock import Clock, Instant
+from moorage.core.counting import counted
+from moorage.core.errors import Code, Error
+from moorage.core.fleet.facts import Keys as FleetKeys
+from moorage.core.ids import ProviderId
+from moorage.core.ledger import reshape_records
+from moorage.core.ledger.facts import Changes as LedgerChanges
+from moorage.core.ledger.facts import Facts
+from moorage.core.ledger.facts import Keys as LedgerKeys
+from moorage.core.ledger.import_mark import refusal as import_refusal
+from moorage.core.ledger.model import Import
+from moorage.core.ledger.reshape_records import ReshapeMade, ReshapeRecord
+from moorage.core.ledger.reshaping import inverse as inverses
+from moorage.core.ledger.reshaping import plan as plans
+from moorage.core.ledger.reshaping.effects import Effect, ProviderDeleted, Summary
+from moorage.core.ledger.reshaping.inverse import Inverse
+from moorage.core.ledger.reshaping.plan import Generations, ReshapePlan
+from moorage.core.ledger.reshaping.planning import Planned, plan_reshape, plan_undo
+from moorage.core.limits import DETAIL_LENGTH_MAX, HOLDERS_MAX, RESHAPE_BYTES_MAX
+from moorage.core.service_time import When
+from moorage.service import errors
+from moorage.service.access.audit import Actor, audit_entry
+from moorage.service.batch.transactor import Transactor
+from moorage.service.batch.use_case import AuditedUseCase
+from moorage.service.batch.world import Changes, Keys, World
+from moorage.service.pages import END, PageMarker, page_of, place_parse, rows_to_read
+from moorage.service.values import check_text
+from moorage.store import changelog, import_mark
+from moorage.store.api import Engine, Plan
+from moorage.store.ledger import reshapes as reshape_rows
+from moorage.store.ledger.load import facts_read
+from moorage.store.ledger.reshapes import ReshapeRow
+
+
+class Task(Struct, frozen=True):
+    """What is to be planned: a plan, or the way back from a reshape."""
+
+    keys: Callable[[], LedgerKeys]
+    decide: Callable[[Facts, Instant], Planned]
+    created: frozenset[ProviderId]
+    """Providers that it may create."""
+
+
+def task_of(plan: ReshapePlan) -> Task:
+    """Return the task of a plan."""
+
+    def decide(facts: Facts, now: Instant) -> Planned:
+        return plan_reshape(facts, now, plan)
+
+    created = frozenset(one.uuid for one in plan.create)
+    return Task(partial(plans.keys_for, plan), decide, created)
+
+
+def undo_of(inverse: Inverse) -> Task:
+    """Return the task of undoing a reshape."""
+
+    def decide(facts: Facts, now: Instant) -> Planned:
+        return plan_undo(facts, now, inverse)
+
+    gone = (one.provider for one in inverse.effects if isinstance(one, ProviderDeleted))
+    return Task(partial(inverses.keys_for, inverse), decide, frozenset(gone))
+
+
+class Wish(Struct, frozen=True):
+    """How a task is to be committed.
+
+    Attributes:
+        id: of the reshape; a repetition has the same.
+        request: identifies what is asked for.
+        digest: of the effects that the caller has seen; None: any.
+        reason: for the audit log.
+    """
+
+    id: str
+    request: str
+    digest: str | None
+    reason: str
+
+
+class ReshapeRefusal(Error):
+    """A plan cannot be committed, or would no longer do what its author has seen."""
+
+    def __init__(self, code: Code, message: str, planned: Planned) -> None:
+        super().__init__(code, message)
+        self.planned = planned
+
+
+class Preview(Struct, frozen=True):
+    """What a task would do, as of a revision `EPOCH.REVISION`."""
+
+    planned: Planned
+    revision: str
+
+
+class Committed(Struct, frozen=True):
+    """A committed reshape with all that it has done."""
+
+    record: ReshapeRecord
+    effects: tuple[Effect, ...]
+    summary: Summary
+    generations: Generations
+
+
+@dataclass(slots=True)
+class ReshapeCommit(AuditedUseCase[Committed | None]):
+    """Carry out a task. Answer: what was done; None: an earlier request of this id has done it.
+
+    Raises ReshapeRefusal: RESHAPE_REFUSED, RESHAPE_CHANGED; `Error`: KEY_REUSED, LIMIT_EXCEEDED,
+    and for the undoing of a reshape RESHAPE_NOT_FOUND, RESHAPE_UNDONE.
+    """
+
+    task: Task
+    wish: Wish
+    by: Actor
+    undoes: str | None = None
+    alone: ClassVar[bool] = True
+    answer: Committed | None = field(init=False, repr=False, compare=False)
+
+    @property
+    def large(self) -> bool:
+        """Whether its keys are made in a thread: always."""
+        return True
+
+    def keys(self) -> Keys:
+        """Name what the plan needs, agents of what it creates, and records."""
+        ids = {self.wish.id} if self.undoes is None else {self.wish.id, self.undoes}
+        fleet = FleetKeys(roots=set(self.task.created)) if self.task.created else None
+        return Keys(self.task.keys(), fleet=fleet, reshapes=ids)
+
+    def decide(self, world: World, when: When) -> Changes:
+        """Plan on what is there now, and return the changes."""
+        self.rows, self.answer = [], None
+        wish, undone = self.wish, None
+        known = world.reshapes.get(wish.id)
+        if reshape_records.is_repeated(known, wish.request, wish.digest):
+            return Changes()
+        if self.undoes is not None:
+            undone = reshape_records.undoable(world.reshapes.get(self.undoes), self.undoes)
+        planned = _planned(self.task, world.ledger, when.stamp)
+        check(planned, wish.digest)
+        made = self._made(planned, when, undone)
+        verb = "commit" if undone is None else "undo"
+        self.rows = [
+            audit_entry(when.stamp, self.by, f"reshape.{verb}", wish.id, after=_noted(made.record))
+        ]
+        return Changes(ledger=planned.changes, reshape=made)
+
+    def conclude(self, world: World, when: When) -> Committed | None:
+        """Return the answer of the decision."""
+        return self.answer
+
+    def _made(self, planned: Planned, when: When, undone: ReshapeRecord | None) -> ReshapeMade:
+        """Return what is to be kept. Raises LIMIT_EXCEEDED."""
+        assert planned.inverse is not None
+        generations = _reached(planned.changes)
+        record = ReshapeRecord(
+            id=self.wish.id,
+            at=when.stamp,
+            who=self.by.who,
+            role=self.by.role,
+            reason=self.wish.reason,
+            digest=planned.digest,
+            request=self.wish.request,
+            providers=len(planned.changes.providers),
+            consumers=len(planned.changes.consumers),
+            undoes=self.undoes,
+        )
+        self.answer = Committed(record, planned.effects, planned.summary, generations)
+        kept = (planned.summary, generations, planned.inverse)
+        summary, reached, inverse = (msgspec.json.encode(one) for one in kept)
+        size = len(summary) + len(reached) + len(inverse)
+        if size > RESHAPE_BYTES_MAX:
+            raise Error(
+                Code.LIMIT_EXCEEDED,
+                f"What would have to be kept of this reshape has {size} bytes, of which"
+                f" {RESHAPE_BYTES_MAX} are allowed: make several plans.",
+            )
+        texts = (summary.decode(), reached.decode(), inverse.decode())
+        return ReshapeMade(record, self.by.token_id, *texts, undone)
+
+
+def _planned(task: Task, facts: Facts, now: Instant) -> Planned:
+    """Plan a task. Raises LIMIT_EXCEEDED: more consumers are concerned than can be loaded."""
+    if facts.holders_left_out:
+        raise Error(
+            Code.LIMIT_EXCEEDED,
+            f"{facts.holders_left_out} consumers are on the providers that this concerns, of whom"
+            f" {HOLDERS_MAX} can be looked at.",
+        )
+    return task.decide(facts, now)
+
+
+def check(planned: Planned, digest: str | None) -> None:
+    """Raise ReshapeRefusal if a plan cannot be committed, or has other effects."""
+    if planned.violations:
+        first, more = planned.violations[0], len(planned.violations) - 1
+        rest = f" There are {counted(more, 'more violation')}." if more else ""
+        raise ReshapeRefusal(
+            Code.RESHAPE_REFUSED, f"The plan cannot be carried out: {first.message}{rest}", planned
+        )
+    if digest not in (None, planned.digest):
+        raise ReshapeRefusal(
+            Code.RESHAPE_CHANGED,
+            "The plan would now do something else than what was shown; look at it again.",
+            planned,
+        )
+
+
+class Reshapes:
+    """Previews, commits and undoes plans; lists what was committed."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        transactor: Transactor,
+        clock: Clock,
+        standard: tuple[frozenset[str], frozenset[str]],
+    ) -> None:
+        """Create it; `standard` are the standard classes and traits."""
+        self._engine = engine
+        self._transactor = transactor
+        self._clock = clock
+        self._standard = standard
+        self._planning = asyncio.Semaphore(1)
+        """Plans take processor time and memory: one after the other."""
+
+    async def preview(self, task: Task) -> Preview:
+        """Plan without a lock or a write. Raises `Error`: UNAVAILABLE, IMPORTING."""
+        async with self._planning:
+            keys = await asyncio.to_thread(task.keys)
+            with errors.translated():
+                mark, revision, facts = await self._engine.read_aside(self._read(keys))
+            if mark is not None:
+                raise import_refusal()
+            planned = await asyncio.to_thread(_planned, task, facts, self._clock.now())
+            return Preview(planned, revision)
+
+    def _read(self, keys: LedgerKeys) -> Plan[tuple[Import | None, str, Facts]]:
+        """Read the mark of an import, the revision and the facts, in one snapshot."""
+        mark = yield from import_mark.mark_load()
+        epoch, revision = yield from changelog.clock_load()
+        facts = yield from facts_read(keys, *self._standard)
+        return mark, f"{epoch}.{revision}", facts
+
+    async def carry_out(self, plan: ReshapePlan, wish: Wish, by: Actor) -> Committed:
+        """Carry out a plan as a whole, or repeat the answer of the same request.
+
+        Raises ReshapeRefusal and `Error`, see `ReshapeCommit`.
+        """
+        return await self._commit(ReshapeCommit(task_of(plan), wish, by))
+
+    async def undo_preview(self, reshape_id: str) -> Preview:
+        """Plan the way back from a reshape.
+
+        Raises `Error`: RESHAPE_NOT_FOUND, RESHAPE_UNDONE, UNAVAILABLE, IMPORTING.
+        """
+        row = await self._row(reshape_id)
+        reshape_records.undoable(row.record, reshape_id)
+        return await self.preview(await asyncio.to_thread(_way_back, row))
+
+    async def undo(self, reshape_id: str, wish: Wish, by: Actor) -> Committed:
+        """Undo a reshape, or repeat the answer of the same request.
+
+        Raises ReshapeRefusal and `Error`, see `ReshapeCommit`.
+        """
+        task = await asyncio.to_thread(_way_back, await self._row(reshape_id))
+        return await self._commit(ReshapeCommit(task, wish, by, reshape_id))
+
+    async def _commit(self, case: ReshapeCommit) -> Committed:
+        check_text("The reason", case.wish.reason, DETAIL_LENGTH_MAX)
+        made = await self._transactor.submit(case)
+        return await self.read(case.wish.id) if made is None else made
+
+    async def read(self, reshape_id: str) -> Committed:
+        """Return a reshape. Raises `Error`: RESHAPE_NOT_FOUND, UNAVAILABLE."""
+        return await asyncio.to_thread(_committed, await self._row(reshape_id))
+
+    async def page(self, cursor: str | None, limit: int) -> tuple[list[ReshapeRecord], str | None]:
+        """Return records, newest first, and the cursor of the next page; None on the last page.
+
+        Raises `Error`: INVALID for a wrong cursor or limit, UNAVAILABLE.
+        """
+        place, rows_max = place_parse(cursor, END), rows_to_read(limit)
+        with errors.translated():
+            window = reshape_rows.reshapes_window(place.at, place.id, rows_max)
+            rows = await self._engine.read(window)
+        return page_of(rows, limit, lambda one: PageMarker(one.at, one.id))
+
+    async def _row(self, reshape_id: str) -> ReshapeRow:
+        with errors.translated():
+            row = await self._engine.read_aside(reshape_rows.reshape_load(reshape_id))
+        if row is None:
+            raise reshape_records.not_found(reshape_id)
+        return row
+
+
+def request_of(what: Any) -> str:
+    """Return what identifies a request: equal ones are repetitions."""
+    return sha256(msgspec.json.encode(what, order="sorted")).hexdigest()
+
+
+def reshape_id_new() -> str:
+    """Return the id of a reshape for a caller that has chosen none."""
+    return str(uuid4())
+
+
+def _way_back(row: ReshapeRow) -> Task:
+    return undo_of(msgspec.json.decode(row.inverse, type=Inverse))
+
+
+def _committed(row: ReshapeRow) -> Committed:
+    return Committed(
+        row.record,
+        msgspec.json.decode(row.inverse, type=Inverse).effects,
+        msgspec.json.decode(row.summary, type=Summary),
+        msgspec.json.decode(row.generations, type=Generations),
+    )
+
+
+def _reached(changes: LedgerChanges) -> Generations:
+    """Return the generations after these changes; those of deleted providers are left out."""
+    return Generations(
+        {uuid: one.generation for uuid, one in changes.providers.items() if one is not None},
+        {uuid: None if one is None else one.generation for uuid, one in changes.consumers.items()},
+    )
+
+
+def _noted(record: ReshapeRecord) -> dict[str, Any]:
+    """Return what the audit log says of a reshape."""
+    noted = {
+        "digest": record.digest,
+        "providers": record.providers,
+        "consumers": record.consumers,
+        "reason": record.reason,
+    }
+    return noted if record.undoes is None else {**noted, "undoes": record.undoes}

@@ -1,0 +1,139 @@
+"""Reshape plans over HTTP: every answer is as described, refusals say all, dry runs do nothing."""
+
+from typing import Any
+from uuid import uuid4
+
+import jsonschema
+import pytest
+
+from tests.faces.v1.native import Native, Response
+
+PLACEMENT = {"OpenStack_API_Version": "placement 1.39"}
+
+
+class Split:
+    """A host with units and a guest on it, and the plan that moves all of them to a child."""
+
+    def __init__(self, native: Native) -> None:
+        self.native = native
+        self.host, self.child, self.guest = (str(uuid4()) for _ in range(3))
+        name = f"host {self.host}"
+        body: Any = {"name": name, "uuid": self.host}
+        native.ask("POST", "/resource_providers", body, **PLACEMENT)
+        stock = {"resource_provider_generation": 0, "inventories": {"VGPU": {"total": 4}}}
+        native.ask("PUT", f"/resource_providers/{self.host}/inventories", stock, **PLACEMENT)
+        self.use(3, None)
+        self.plan: dict[str, Any] = {
+            "create": [{"uuid": self.child, "name": f"child {self.child}", "parent": self.host}],
+            "moves": [
+                {
+                    "from": {"provider": self.host, "class": "VGPU"},
+                    "to": {"provider": self.child, "class": "VGPU"},
+                    "assign": {self.guest: {self.child: 3}},
+                }
+            ],
+        }
+
+    def use(self, units: int, generation: int | None) -> None:
+        """Let the guest have units of the host."""
+        body = {
+            "allocations": {self.host: {"resources": {"VGPU": units}}},
+            "project_id": "p",
+            "user_id": "u",
+            "consumer_generation": generation,
+            "consumer_type": "INSTANCE",
+        }
+        path = f"/allocations/{self.guest}"
+        assert self.native.ask("PUT", path, body, **PLACEMENT).status == 204
+
+    def shown(self) -> Response:
+        """Preview the plan."""
+        return self.native.ask("POST", "/v1/reshapes:plan", {"plan": self.plan})
+
+    def committed(self, **more: Any) -> Response:
+        """Commit the plan."""
+        return self.native.ask("POST", "/v1/reshapes", {"plan": self.plan, **more})
+
+
+@pytest.fixture
+def split(native: Native) -> Split:
+    """Return a new host."""
+    return Split(native)
+
+
+def conforms(native: Native, name: str, answer: Response, status: int) -> Any:
+    """Return a body, after comparing it with its description."""
+    assert answer.status == status, answer
+    document = native.ask("GET", "/v1/openapi.json").body
+    schema = {"$ref": f"#/components/schemas/{name}", "components": document["components"]}
+    jsonschema.Draft202012Validator(schema).validate(answer.body)
+    members = document["components"]["schemas"][name]["properties"]
+    if name != "Problem":
+        assert set(answer.body) == set(members), "a member is missing, or is one too many"
+    return answer.body
+
+
+def test_answers_are_as_described(split: Split) -> None:
+    """Previews, commits, lists and dry runs have all their members, under their names in JSON."""
+    native = split.native
+    planned = conforms(native, "ReshapePlanned", split.shown(), 200)
+    assert planned["violations"] == []
+    kinds = [one["kind"] for one in planned["effects"]]
+    assert sorted(kinds) == [
+        "allocations_set",
+        "inventory_set",
+        "inventory_set",
+        "provider_created",
+    ]
+    assert {one["class"] for one in planned["summary"]["places"]} == {"VGPU"}
+    assert planned["generations"]["consumers"] == {split.guest: 1}
+    done = conforms(native, "Reshape", split.committed(digest=planned["digest"]), 201)
+    assert done["effects"] == planned["effects"]
+    assert done["generations"]["consumers"] == {split.guest: 2}
+    path = f"/v1/reshapes/{done['id']}"
+    assert conforms(native, "Reshape", native.ask("GET", path), 200) == done
+    page = conforms(native, "ReshapePage", native.ask("GET", "/v1/reshapes?limit=1"), 200)
+    assert [one["id"] for one in page["reshapes"]] == [done["id"]]
+    dry = native.ask("POST", f"{path}:undo", {"dry_run": True})
+    shown = conforms(native, "ReshapeUndone", dry, 200)
+    assert (shown["reshape"], shown["plan"]["violations"]) == (None, [])
+    undone = conforms(native, "ReshapeUndone", native.ask("POST", f"{path}:undo"), 200)
+    assert (undone["reshape"]["undoes"], undone["plan"]) == (done["id"], None)
+    assert native.ask("GET", path).body["undone_by"] == undone["reshape"]["id"]
+    following = native.ask("GET", "/v1/reshapes?limit=1").body["next"]
+    rest = native.ask("GET", f"/v1/reshapes?limit=1&cursor={following}").body
+    assert [one["id"] for one in rest["reshapes"]] == [done["id"]]
+
+
+def test_a_refusal_has_all_violations(split: Split) -> None:
+    """And the rest of the plan as far as it is known."""
+    split.plan["moves"][0]["assign"] = {}
+    split.plan["traits"] = {split.child: ["CUSTOM_NOT_THERE"]}
+    shown = conforms(split.native, "ReshapePlanned", split.shown(), 200)
+    assert {one["code"] for one in shown["violations"]} == {"unassigned", "trait_unknown"}
+    problem = conforms(split.native, "Problem", split.committed(), 409)
+    assert problem["code"] == "reshape_refused"
+    assert problem["plan"]["violations"] == shown["violations"]
+    assert problem["plan"]["revision"] is None
+    assert "differences" not in problem
+
+
+def test_a_refusal_says_what_differs(split: Split) -> None:
+    """If the caller sends what it has seen; numbers may be written as other programs do."""
+    split.plan["accept_drift"] = [split.guest]
+    shown = split.shown().body
+    for effect in shown["effects"]:
+        if effect["kind"] == "inventory_set" and effect["after"] is not None:
+            effect["after"]["allocation_ratio"] = 1
+    split.use(2, 1)
+    seen = {"digest": shown["digest"], "effects": shown["effects"]}
+    problem = conforms(split.native, "Problem", split.committed(**seen), 409)
+    assert problem["code"] == "reshape_changed"
+    held = {"VGPU": 3}, {"VGPU": 2}
+    for side, amounts in zip(("gone", "new"), held, strict=True):
+        (one,) = problem["differences"][side]
+        assert one["kind"] == "allocations_set"
+        assert one["before"] == {split.host: amounts}
+    assert "differences" not in split.committed(digest=shown["digest"]).body
+    again = split.committed(digest=problem["plan"]["digest"])
+    assert again.status == 201
