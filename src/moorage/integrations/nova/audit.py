@@ -21,7 +21,7 @@ from moorage.integrations.nova.survey import Fleet, Ledger, fleet_of, indexed, s
 from moorage.integrations.nova.together import together
 from moorage.wire.providers import ProviderShown
 
-ROUNDS: Final = 4
+ROUNDS: Final = 5
 """How often something is looked at, until two looks in a row agree."""
 
 CANARIES: Final = 3
@@ -238,16 +238,20 @@ class Audit:
         """Look again and again, until two looks in a row say the same; keep what they say."""
         pending, last = set(suspects), dict[str, Collection[Finding | Unclear]]()
         confirmed: dict[str, list[Finding]] = {}
+        seen: dict[str, dict[tuple[str, str, str], Finding]] = {}
         for number in range(ROUNDS):
             if number and pending:
                 await asyncio.sleep(self._wishes.settle)
             self._progress(f"looking at {what}", len(suspects) - len(pending), len(suspects))
             for uuid, found in (await look(pending)).items() if pending else ():
-                known = {one.key: one for one in last.get(uuid, ()) if isinstance(one, Finding)}
+                known = seen.setdefault(uuid, {})
                 sure = [one for one in found if isinstance(one, Finding) and _agrees(one, known)]
                 last[uuid], confirmed[uuid] = found, sure
                 if len(sure) == len(found):
                     pending.discard(uuid)
+                if not any(isinstance(one, Unclear) for one in found):
+                    known.clear()  # a look that says nothing takes nothing back
+                known |= {one.key: one for one in found if isinstance(one, Finding)}
         self._report.findings += [one for those in confirmed.values() for one in those]
         for uuid in pending:
             for one in last[uuid]:

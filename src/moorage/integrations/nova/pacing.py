@@ -58,10 +58,9 @@ class Paced:
                 else:
                     if not _is_passing(answer.status):
                         return answer
-                    trouble, asked = (
-                        NoAnswerError(f"it answers {answer.status}"),
-                        answer.retry_after,
-                    )
+                    where = path.partition("?")[0]
+                    trouble = NoAnswerError(f"Nova answers {answer.status} for {where}")
+                    asked = answer.retry_after
             seconds = min(PAUSE_MAX, pause if asked is None else max(asked, 0.0))
             # Not all at the same moment: the other side is busy.
             self._open_at = max(
