@@ -13,6 +13,9 @@ TRIES: Final = 5
 """How often a request is sent until it counts as unanswered."""
 
 FIRST_PAUSE: Final = 1.0
+LEAST_PAUSE: Final = 0.001
+"""Seconds: less than that, a clock may not advance at all."""
+
 PAUSE_MAX: Final = 60.0
 """Seconds; a `Retry-After` that is longer counts as this long."""
 
@@ -72,7 +75,7 @@ class Paced:
     async def _turn(self) -> None:
         """Return when no pause is asked for."""
         while (left := self._open_at - monotonic()) > 0:
-            await asyncio.sleep(left)
+            await asyncio.sleep(max(left, LEAST_PAUSE))
 
 
 def _is_passing(status: int) -> bool:
