@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from msgspec.structs import asdict
 
+from moorage.config import ConfigError
 from moorage.config.addresses import Address, address_parse
-from moorage.config.errors import ConfigError
 from moorage.config.settings import FIELDS, Settings, database_address, load
 from moorage.faces.web import Limits
 from moorage.service.app import Service

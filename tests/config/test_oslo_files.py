@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from moorage.config.errors import ConfigError
+from moorage.config import ConfigError
 from moorage.config.oslo_files import OsloFiles
 
 TEXT = """

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from moorage.config.errors import ConfigError
+from moorage.config import ConfigError
 from moorage.config.settings import Loaded, load
 from tests.cli.command import moorage, refusal
 from tests.config.files import KOLLA, OPENSTACK_ANSIBLE, SECRETS, written

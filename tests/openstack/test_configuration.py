@@ -10,7 +10,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from moorage.config.errors import ConfigError
+from moorage.config import ConfigError
 from moorage.config.oslo_files import OsloFiles
 from moorage.config.placement_policy import RULES
 from tests.config.files import KOLLA, OPENSTACK_ANSIBLE

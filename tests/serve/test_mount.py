@@ -2,8 +2,8 @@
 
 import pytest
 
+from moorage.config import ConfigError
 from moorage.config.addresses import networks_parse
-from moorage.config.errors import ConfigError
 from moorage.config.settings import load
 from moorage.faces.web import Scope
 from moorage.serve.http.proxies import Proxies

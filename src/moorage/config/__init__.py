@@ -4,5 +4,9 @@
 and refuses settings that contradict each other. `placement_conf.py` reads the part of OpenStack
 Placement's `placement.conf` that has a meaning here, `oslo_files.py` its format,
 `placement_policy.py` its policy file. `addresses.py` parses hosts and networks in settings,
-`prefixes.py` prefixes of paths; `errors.py` defines the error for a wrong setting.
+`prefixes.py` prefixes of paths.
 """
+
+
+class ConfigError(Exception):
+    """A setting is wrong; the message says which one, and what to change."""

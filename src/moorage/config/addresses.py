@@ -3,7 +3,7 @@
 import ipaddress
 from typing import NamedTuple
 
-from moorage.config.errors import ConfigError
+from moorage.config import ConfigError
 
 
 class Address(NamedTuple):

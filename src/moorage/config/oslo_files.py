@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from moorage.config.errors import ConfigError
+from moorage.config import ConfigError
 
 DEFAULT_GROUP = "DEFAULT"
 

@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from moorage.config.errors import ConfigError
+from moorage.config import ConfigError
 from moorage.config.oslo_files import DEFAULT_GROUP, OsloFiles
 from moorage.config.placement_policy import customised, policy_files
 

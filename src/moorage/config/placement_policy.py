@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable
 from typing import Any
 
-from moorage.config.errors import ConfigError
+from moorage.config import ConfigError
 
 _ALL = "rule:admin_or_service_api"
 _RESHAPE = "placement:reshaper:reshape"

@@ -2,7 +2,7 @@
 
 import re
 
-from moorage.config.errors import ConfigError
+from moorage.config import ConfigError
 
 PREFIX_BYTES_MAX = 200
 """Bytes of a prefix: it is part of every address in an answer."""

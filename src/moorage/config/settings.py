@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Meta, Struct
 
+from moorage.config import ConfigError
 from moorage.config.addresses import address_parse, networks_parse
-from moorage.config.errors import ConfigError
 from moorage.config.prefixes import prefix_parse
 from moorage.core.clock import SECOND
 from moorage.core.fleet.ttl import TTL_RANGE

@@ -3,7 +3,7 @@
 import logging
 import os
 
-from moorage.config.errors import ConfigError
+from moorage.config import ConfigError
 from moorage.serve.files import Files
 from moorage.service.access.audit import Actor
 from moorage.service.access.roles import Role

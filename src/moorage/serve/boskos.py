@@ -8,7 +8,7 @@ from time import monotonic
 from prometheus_client.metrics_core import GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from moorage.config.errors import ConfigError
+from moorage.config import ConfigError
 from moorage.config.settings import Settings
 from moorage.core.errors import Error
 from moorage.faces.boskos import BoskosFace

@@ -5,7 +5,7 @@ import logging
 import os
 import ssl
 
-from moorage.config.errors import ConfigError
+from moorage.config import ConfigError
 from moorage.config.settings import Settings
 
 LOOK_SECONDS = 30.0

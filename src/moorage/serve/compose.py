@@ -6,7 +6,7 @@ from typing import cast
 
 from msgspec import Struct
 
-from moorage.config.errors import ConfigError
+from moorage.config import ConfigError
 from moorage.config.prefixes import prefix_parse
 from moorage.config.settings import Settings
 from moorage.core.ids import ConsumerId

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Protocol
 
-from moorage.config.errors import ConfigError
+from moorage.config import ConfigError
 from moorage.config.settings import Settings
 from moorage.serve.certificate import Certificate
 from moorage.systemd.notifier import Notifier

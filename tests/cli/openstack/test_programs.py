@@ -14,7 +14,7 @@ import pytest
 
 from moorage.cli.openstack.privileges import become, become_owner
 from moorage.cli.openstack.uwsgi import Asked, options_of
-from moorage.config.errors import ConfigError
+from moorage.config import ConfigError
 from moorage.config.oslo_files import OsloFiles
 from moorage.store.open import schema_of
 from tests.e2e.support.server import Server, serve

@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from moorage.client.run.api_types import LeaseRequest, lease_of
+from moorage.client.run.api_types import PATIENCE_SECONDS, LeaseRequest, lease_of
 from moorage.client.run.clock import elapsed
 from moorage.client.run.lease import acquire, renewer
 from moorage.client.run.lease.acquire import Acquiring, Grant, Patience
@@ -20,7 +20,6 @@ from moorage.client.run.lease.idempotency_keys import OwnKey
 from moorage.client.run.lease.lease_clock import LeaseTerm, margin_of
 from moorage.client.run.lease.renewer import HASTY_MAX, Renewer
 from moorage.client.run.lease.waiting import await_grant
-from moorage.client.run.patience import PATIENCE_SECONDS
 from moorage.client.run.process.signals import SignalCollector
 from moorage.client.run.progress import Progress
 from moorage.client.transport import Transport

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from moorage.client.run.api_types import (
+    PATIENCE_SECONDS_MAX,
     Lease,
     LeaseRequest,
     StrangeAnswerError,
@@ -20,7 +21,6 @@ from moorage.client.run.durations import seconds_of, spoken
 from moorage.client.run.lease import lease_clock
 from moorage.client.run.lease.lease_clock import WORD_SECONDS, LeaseTerm, margin_of
 from moorage.client.run.parse import UNREACHABLE_SECONDS, UsageError, wish_of
-from moorage.client.run.patience import PATIENCE_SECONDS_MAX
 from moorage.client.run.progress import Progress, standing_of
 from moorage.core import limits
 from moorage.core.admission import model

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from moorage.config.errors import ConfigError
+from moorage.config import ConfigError
 from moorage.config.settings import load
 from tests.e2e.support.carried import eventually
 from tests.e2e.support.server import NotStarted, serve

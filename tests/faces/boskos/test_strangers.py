@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from moorage.config.errors import ConfigError
+from moorage.config import ConfigError
 from moorage.config.settings import load
 from moorage.serve.boskos import STRANGE_LENGTH_MAX, STRANGE_MAX, passwords_read
 from tests.e2e.support.server import NotStarted, serve

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from moorage.config import ConfigError
 from moorage.config.addresses import networks_parse
-from moorage.config.errors import ConfigError
 from moorage.config.settings import load
 from moorage.serve.http.connection_limits import (
     HEALTH_CONNECTIONS_MAX,

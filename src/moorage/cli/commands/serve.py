@@ -13,8 +13,8 @@ from moorage.cli.support.settings import (
     placement_conf_option,
     settings_options,
 )
+from moorage.config import ConfigError
 from moorage.config import settings as config
-from moorage.config.errors import ConfigError
 
 _OPTIONS = tuple(name for name in config.FIELDS if name not in config.SECRET_SETTINGS)
 """All settings but secrets: every user of the machine could read them on the command line."""

@@ -7,7 +7,7 @@ from typing import NoReturn
 
 from moorage.cli.openstack.privileges import become_owner
 from moorage.cli.support.output import printable
-from moorage.config.errors import ConfigError
+from moorage.config import ConfigError
 from moorage.config.settings import Loaded, database_address, load
 from moorage.store.api import StoreError
 

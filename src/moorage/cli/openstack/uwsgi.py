@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from moorage.cli.openstack.configuration import database_of, fail, files_by_default, loaded
 from moorage.cli.openstack.privileges import become
-from moorage.config.errors import ConfigError
+from moorage.config import ConfigError
 from moorage.config.oslo_files import OsloFiles
 
 PROGRAM = "uwsgi"

@@ -1,9 +1,9 @@
 """Ids on the command line: a prefix is enough, if only one id begins with it.
 
-Lists on a terminal show such prefixes. Providers also have names.
+Providers also have names.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -22,15 +22,6 @@ if TYPE_CHECKING:
 
 NAMED_MAX = 5
 """Candidates that are named for an ambiguous prefix."""
-
-ID_LEAST = 8
-"""Characters of an id that are always shown."""
-
-DATED_LEAST = 13
-"""The same of an id that begins with the time: its first 8 characters are the same for a minute."""
-
-DATED = "7"
-"""The version of such a UUID, which stands behind the time."""
 
 LIVE = ("granted", "waiting")
 
@@ -158,27 +149,6 @@ def consumer_with(ledger: Ledger, text: str) -> ConsumerShown:
         )
     uuid = _only(text, [(one.uuid, one.type or "-") for one in found])
     return next(one for one in found if one.uuid == uuid)
-
-
-def short_ids(ids: Iterable[str]) -> dict[str, str]:
-    """Return the shortest prefix of each id that none of the others has."""
-    order = sorted({*ids})
-    before, after = ["", *order], [*order[1:], ""]
-    shortened = {}
-    for one, former, following in zip(order, before, after, strict=False):
-        size = max(_common(one, former), _common(one, following)) + 1
-        size = max(size, DATED_LEAST if one[14:15] == DATED else ID_LEAST)
-        short = one[:size]
-        shortened[one] = one[: size + 1] if short.endswith("-") else short
-    return shortened
-
-
-def _common(one: str, other: str) -> int:
-    """Return how many characters at the beginning of two texts are equal."""
-    for number, (mine, its) in enumerate(zip(one, other, strict=False)):
-        if mine != its:
-            return number
-    return min(len(one), len(other))
 
 
 def reshape_id(reshapes: "Reshapes", text: str) -> str:

@@ -6,8 +6,8 @@ from typing import Any, Literal, TypeVar, get_args, get_origin
 import click
 
 from moorage.cli.support.output import USAGE, Failure
+from moorage.config import ConfigError
 from moorage.config import settings as config
-from moorage.config.errors import ConfigError
 
 C = TypeVar("C", bound=Callable[..., Any])
 

@@ -10,8 +10,14 @@ from typing import Any, NamedTuple
 
 from moorage.client.run.clock import instant_of
 from moorage.client.run.labels import joined
-from moorage.client.run.patience import PATIENCE_SECONDS
 from moorage.client.run.printing import misfit_text
+
+PATIENCE_SECONDS = 30.0
+"""How long a server keeps a place in line if the request sets no patience."""
+
+
+PATIENCE_SECONDS_MAX = 3600.0
+"""The server's limit."""
 
 
 class StrangeAnswerError(Exception):
@@ -72,6 +78,11 @@ class LeaseRequest(NamedTuple):
         said = [f"{units} units"] if units != 1 else []
         said += [f"{name}={value}" for name, value in labels]
         return f"{pool} ({', '.join(said)})" if said else pool
+
+
+def patience_for(silence: float) -> float:
+    """Return how long the server must keep the place of a client that tries for `silence`."""
+    return min(silence + PATIENCE_SECONDS, PATIENCE_SECONDS_MAX)
 
 
 class Waiting(NamedTuple):

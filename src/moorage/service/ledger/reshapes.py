@@ -48,6 +48,10 @@ from moorage.store.ledger import reshapes as reshape_rows
 from moorage.store.ledger.load import facts_read
 from moorage.store.ledger.reshapes import ReshapeRow
 
+_INVERSE = msgspec.json.Decoder(Inverse)
+_SUMMARY = msgspec.json.Decoder(Summary)
+_GENERATIONS = msgspec.json.Decoder(Generations)
+
 
 class Task(Struct, frozen=True):
     """What is to be planned: a plan, or the way back from a reshape."""
@@ -322,15 +326,15 @@ def reshape_id_new() -> str:
 
 
 def _way_back(row: ReshapeRow) -> Task:
-    return undo_of(msgspec.json.decode(row.inverse, type=Inverse))
+    return undo_of(_INVERSE.decode(row.inverse))
 
 
 def _committed(row: ReshapeRow) -> Committed:
     return Committed(
         row.record,
-        msgspec.json.decode(row.inverse, type=Inverse).effects,
-        msgspec.json.decode(row.summary, type=Summary),
-        msgspec.json.decode(row.generations, type=Generations),
+        _INVERSE.decode(row.inverse).effects,
+        _SUMMARY.decode(row.summary),
+        _GENERATIONS.decode(row.generations),
     )
 
 

@@ -10,6 +10,7 @@ import pytest
 from moorage.core.errors import Code, Error
 from moorage.core.ids import ProviderId
 from moorage.core.ledger.facts import Facts, Keys
+from moorage.core.ledger.import_mark import Beginning
 from moorage.core.ledger.inventory import InventorySpec
 from moorage.core.ledger.reshaping.plan import Generations, ReshapePlan
 from moorage.core.ledger.reshaping.planning import Planned
@@ -368,7 +369,7 @@ def test_an_import_refuses_plans(database: Database) -> None:
 
     async def scenario() -> None:
         async with database.served() as service:
-            await service.imports.begin("elsewhere", TESTER)
+            await service.imports.begin(Beginning("elsewhere"), TESTER)
             for asked in (preview(service, PLAN), commit(service, PLAN)):
                 with pytest.raises(Error) as refusal:
                     await asked

@@ -4,10 +4,18 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 
-from moorage.cli.support.ids import short_ids
 from moorage.cli.support.tables import BAD, BUSY, FAINT, GOOD, NOTHING, Cell
 from moorage.cli.support.views.lease_text import time_text
 from moorage.core.ages import age_text
+
+ID_LEAST = 8
+"""Characters of an id that are always shown."""
+
+DATED_LEAST = 13
+"""The same of an id that begins with the time: its first 8 characters are the same for a minute."""
+
+DATED = "7"
+"""The version of such a UUID, which stands behind the time."""
 
 COLOURS: Mapping[str, str] = {
     **dict.fromkeys(
@@ -23,8 +31,24 @@ COLOURS: Mapping[str, str] = {
 
 
 def id_cells(ids: Iterable[str]) -> dict[str, Cell]:
-    """Return the cells of ids: on a terminal they are shortened."""
-    return {one: Cell(short, one) for one, short in short_ids(ids).items()}
+    """Return the cells of ids: each has the shortest prefix that none of the others has."""
+    order = sorted({*ids})
+    before, after = ["", *order], [*order[1:], ""]
+    cells = {}
+    for one, former, following in zip(order, before, after, strict=False):
+        size = max(_common(one, former), _common(one, following)) + 1
+        size = max(size, DATED_LEAST if one[14:15] == DATED else ID_LEAST)
+        short = one[:size]
+        cells[one] = Cell(one[: size + 1] if short.endswith("-") else short, one)
+    return cells
+
+
+def _common(one: str, other: str) -> int:
+    """Return how many characters at the beginning of two texts are equal."""
+    for number, (mine, its) in enumerate(zip(one, other, strict=False)):
+        if mine != its:
+            return number
+    return min(len(one), len(other))
 
 
 def state_cell(state: str) -> Cell:

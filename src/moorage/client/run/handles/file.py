@@ -14,11 +14,10 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, NamedTuple
 from uuid import uuid4
 
-from moorage.client.run.api_types import Lease, LeaseRequest
+from moorage.client.run.api_types import PATIENCE_SECONDS, Lease, LeaseRequest
 from moorage.client.run.lease.acquire import WITHDRAWN, NotGrantedError
 from moorage.client.run.lease.idempotency_keys import write_private
 from moorage.client.run.locks import lock_path, locked
-from moorage.client.run.patience import PATIENCE_SECONDS
 
 TTL_SECONDS = 3600.0
 """The TTL of a lease in a file, which is not renewed automatically; with a hold, the hold is used.
