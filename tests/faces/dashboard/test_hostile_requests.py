@@ -149,9 +149,8 @@ def known(native: Native) -> Known:
 
 def answered(known: Known, asked: Asked) -> Page:
     """Send a request, with the session and its form token."""
-    thing = known.ticket
-    if "/pools/" in asked.path or "/reshapes/" in asked.path:
-        thing = known.pool if "/pools/" in asked.path else known.reshape
+    names = {"/pools/": known.pool, "/reshapes/": known.reshape}
+    thing = next((one for part, one in names.items() if part in asked.path), known.ticket)
     form = dict(asked.form)
     if asked.path != "/ui/sign-out":
         form["form_token"] = known.token

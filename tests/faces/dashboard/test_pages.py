@@ -44,13 +44,12 @@ def addresses(native: Native) -> dict[str, str]:
     ticket = waiting_ticket(native, pool).body["id"]
     host = native.provider(pool.replace("/", "-"))
     reshape = Split(native).committed().body["id"]
+    ids = {"/machines/": host, "/reshapes/": reshape}
     found = {}
     for page in ENTRIES:
         if isinstance(page, Page):
             address = page.path.replace("{name+}", pool)
-            one = {"machines": host, "reshapes": reshape}.get(
-                address.split("/{id}")[0][-8:], ticket
-            )
+            one = next((one for part, one in ids.items() if part in address), ticket)
             found[page.path] = address.replace("{id}", one)
     return found
 

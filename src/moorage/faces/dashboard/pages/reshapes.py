@@ -11,7 +11,7 @@ from moorage.faces.dashboard.exports import exported
 from moorage.faces.dashboard.forms import done
 from moorage.faces.dashboard.pages.fleet_data import NEEDS
 from moorage.faces.dashboard.pages.reshape_view import View, view_of
-from moorage.faces.dashboard.routing import ROOT, Action, Answer, Data, Page, PageRequest
+from moorage.faces.dashboard.routing import ROOT, Action, Answer, Data, Entry, Page, PageRequest
 from moorage.faces.native_api import RefusedError
 from moorage.wire.operations import reshapes
 from moorage.wire.reshapes import (
@@ -130,7 +130,7 @@ def _exports(path: str, read: Any) -> Sequence[Data]:
 
 
 ONE = f"{RESHAPES}/{{id}}"
-ENTRIES = (
+ENTRIES: tuple[Entry, ...] = (
     Page(
         path=RESHAPES,
         title="Reshapes",
