@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
+from bench.loop.reshape_probes import UNDOING
 from bench.wire import Session
 from moorage.faces.dashboard.routes import ENTRIES
 from moorage.faces.dashboard.routing import Action
@@ -18,5 +19,6 @@ def paths() -> set[tuple[str, str]]:
 def pages(probe: Callable[..., P], session: Session, pool: str, machine: str) -> Iterator[P]:
     """Return a request for every page; ids of what is no machine lead nowhere."""
     for _, path in sorted(paths()):
-        address = path.replace("{name+}", pool).replace("{id}", machine)
+        one = UNDOING if "/reshapes/" in path else machine
+        address = path.replace("{name+}", pool).replace("{id}", one)
         yield probe(f"page {path}", "GET", path, session.get(address))

@@ -8,10 +8,14 @@ HOSTS = 60
 AGENT = str(UUID(int=77, version=4))
 POOL = "install/azure"
 BOOT = str(UUID(int=5, version=4))
+SPLIT, BACK, TAGGED = (str(UUID(int=number, version=4)) for number in (81, 82, 83))
+"""Reshapes: one that was undone, the one that has undone it, and one that cannot be undone."""
+
+PLACEMENT = {"OpenStack_API_Version": "placement 1.39"}
 
 
 class ExampleLedger:
-    """A server with pools, leases, a line, hosts and an agent."""
+    """A server with pools, leases, a line, hosts, an agent and reshapes."""
 
     def __init__(self, native: Native) -> None:
         self.native = native
@@ -23,6 +27,7 @@ class ExampleLedger:
         self.leases = [self._job(number) for number in range(14)]
         self._hosts()
         self._agent()
+        self._reshapes()
         self.ticket = self.leases[-1]
         self.pages = {
             "overview": "/ui",
@@ -37,6 +42,11 @@ class ExampleLedger:
             "machine": f"/ui/fleet/machines/{AGENT}",
             "agent": f"/ui/agents/{AGENT}",
             "fit": "/ui/fit?resources=VCPU:4,CUSTOM_BAREMETAL:2&required=CUSTOM_NVME",
+            "reshapes": "/ui/reshapes",
+            "reshape": f"/ui/reshapes/{BACK}",
+            "reshape-undone": f"/ui/reshapes/{SPLIT}",
+            "undo": f"/ui/reshapes/{BACK}/undo",
+            "undo-refused": f"/ui/reshapes/{TAGGED}/undo",
             "audit": "/ui/audit",
             "changes": "/ui/changes",
         }
@@ -89,3 +99,30 @@ class ExampleLedger:
             f"/v1/agents/{AGENT}/register",
             {"boot_id": BOOT, "facts": facts, "parts": [part]},
         )
+
+    def _reshapes(self) -> None:
+        host, other = (str(UUID(int=1000 + HOSTS - number, version=4)) for number in (1, 2))
+        child, guest = str(UUID(int=91, version=4)), str(UUID(int=92, version=4))
+        body = {
+            "allocations": {host: {"resources": {"VCPU": 8}}},
+            "project_id": "p",
+            "user_id": "u",
+            "consumer_generation": None,
+            "consumer_type": "INSTANCE",
+        }
+        placed = self.native.ask("PUT", f"/allocations/{guest}", body, **PLACEMENT)
+        assert placed.status == 204, placed
+        source, target = ({"provider": one, "class": "VCPU"} for one in (host, child))
+        move = {"from": source, "to": target, "amount": 32, "assign": {guest: {child: 8}}}
+        plan: dict[str, object] = {
+            "create": [{"uuid": child, "name": "rack02-node19 numa0", "parent": host}],
+            "moves": [move],
+            "inventories": {host: {"VCPU": {"reserved": 2}}},
+        }
+        reason = "the scheduler places by NUMA node"
+        self._ok("POST", "/v1/reshapes", {"plan": plan, "id": SPLIT, "reason": reason})
+        undone = {"id": BACK, "reason": "the wrong host"}
+        self._ok("POST", f"/v1/reshapes/{SPLIT}:undo", undone)
+        for number, traits in ((TAGGED, []), (None, ["CUSTOM_NVME"])):
+            plan = {"traits": {other: traits}}
+            self._ok("POST", "/v1/reshapes", {"plan": plan, "id": number})

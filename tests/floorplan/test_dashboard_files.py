@@ -43,7 +43,7 @@ def test_vendored_files_are_unmodified() -> None:
         assert path.with_suffix(".LICENSE").is_file()
 
 
-@pytest.mark.parametrize("path", sorted(TEMPLATES.glob("*.html")), ids=lambda path: path.name)
+@pytest.mark.parametrize("path", sorted(TEMPLATES.rglob("*.html")), ids=lambda path: path.name)
 def test_templates_have_no_inline_code(path: Path) -> None:
     """The policy would block it."""
     text = path.read_text()

@@ -20,6 +20,7 @@ from tests.e2e.support.server import NotStarted, serve
 from tests.faces.dashboard.support.browserless import Browser
 from tests.faces.v1.leasing import make_pool, waiting_ticket
 from tests.faces.v1.native import Native, Response
+from tests.faces.v1.reshaping import Split
 
 PREFIX = "/placement"
 POINTING = ("location", "link", "refresh", "content-location")
@@ -230,6 +231,7 @@ def test_every_address_of_the_dashboard_has_the_prefix(proxied: Proxied) -> None
     pool = make_pool(proxied)
     ticket = waiting_ticket(proxied, pool).body["id"]
     host = filled(proxied)["uuid"]
+    reshape = Split(proxied).committed().body["id"]
     reader = Reader(proxied)
     turned = reader.get(f"{PREFIX}/ui/pools?x=1")
     assert turned.status == 303
@@ -247,7 +249,8 @@ def test_every_address_of_the_dashboard_has_the_prefix(proxied: Proxied) -> None
         if not isinstance(page, Page) or "agents" in page.path:
             continue
         address = page.path.replace("{name+}", pool)
-        address = address.replace("{id}", host if "machines" in address else ticket)
+        one = host if "machines" in address else reshape if "reshapes" in address else ticket
+        address = address.replace("{id}", one)
         answer = reader.get(f"{PREFIX}{address}")
         assert answer.status == 200, address
         for name, value in ADDRESS.findall(answer.body):

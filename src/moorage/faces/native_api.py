@@ -42,7 +42,7 @@ class NativeApi(Protocol):
 
         Args:
             caller: as an authenticator has returned it.
-            operation: whose body is not bulk.
+            operation: any of the native API.
             variables: the values of the variables in its path, in their order.
             query: parameters by name; None is omitted.
             body: as decoded JSON; None: no body.

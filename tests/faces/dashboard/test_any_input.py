@@ -27,7 +27,7 @@ WORDS = (
 )
 TEXTS = st.sampled_from(WORDS) | st.text(max_size=20) | st.integers().map(str)
 QUERIES = st.dictionaries(st.sampled_from(PARAMETERS), TEXTS, max_size=2)
-FIELDS = ("lasts", "priority", "reason")
+FIELDS = ("digest", "id", "lasts", "priority", "reason")
 
 
 @pytest.fixture(scope="module")

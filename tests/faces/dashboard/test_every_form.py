@@ -9,6 +9,7 @@ from moorage.faces.dashboard.routing import Action
 from tests.faces.dashboard.support.browserless import Browser, Page, signed_in
 from tests.faces.v1.leasing import ask, make_pool, waiting_ticket
 from tests.faces.v1.native import Native
+from tests.faces.v1.reshaping import Split
 
 SIGN_OUT = "/ui/sign-out"
 TARGETS = [SIGN_OUT, *(one.path for one in ENTRIES if isinstance(one, Action))]
@@ -37,7 +38,9 @@ def token_of(browser: Browser) -> str:
 
 
 def target_of(native: Native, path: str) -> str:
-    """Return an address that a form may have: of a pool or of a ticket."""
+    """Return an address that a form may have: of a pool, of a ticket or of a reshape."""
+    if "/reshapes/" in path:
+        return path.replace("{id}", Split(native).committed().body["id"])
     pool = make_pool(native)
     waiting_ticket(native, pool)
     ticket = ask(native, pool).body["id"]  # the second in line, so that it can be the first
@@ -53,9 +56,18 @@ def actions(native: Native) -> int:
     return len(native.ask("GET", "/v1/audit?limit=1000").body["entries"])
 
 
-def sent(browser: Browser, target: str, token: str, **headers: str) -> Page:
+def digest_of(native: Native, target: str) -> str:
+    """Return the digest of what undoing a reshape would do; empty for other forms."""
+    if "/reshapes/" not in target:
+        return ""
+    path = target.removeprefix("/ui").removesuffix("/undo")
+    plan = native.ask("POST", f"/v1{path}:undo", {"dry_run": True}).body["plan"]
+    return str(plan["digest"])
+
+
+def sent(browser: Browser, target: str, token: str, digest: str = "", **headers: str) -> Page:
     """Send a form with valid fields."""
-    fields = {"reason": "r", "priority": "1", "owner": "forms/owner"}
+    fields = {"reason": "r", "priority": "1", "owner": "forms/owner", "digest": digest}
     fields |= {"sure": "yes", "form_token": token}
     return browser.ask("POST", target, fields, **headers)
 
@@ -64,19 +76,20 @@ def sent(browser: Browser, target: str, token: str, **headers: str) -> Page:
 def test_no_form_of_another_page_is_accepted(native: Native, operator: Browser, path: str) -> None:
     """Whatever its origin; nothing was done. The control, from an own page, is accepted."""
     target, token = target_of(native, path), token_of(operator)
+    digest = digest_of(native, target)
     other = token_of(signed_in(native, "operator"))
     before = actions(native)
     for origin in foreign_origins(operator.url):
-        assert sent(operator, target, token, Origin=origin).status == 403, origin
+        assert sent(operator, target, token, digest, Origin=origin).status == 403, origin
     for wrong in ("", token[:-1], token.upper(), f"{token} ", "ä" * 64, other):
-        assert sent(operator, target, wrong).status == 403, wrong
+        assert sent(operator, target, wrong, digest).status == 403, wrong
     without = Browser(operator.url)
-    assert sent(without, target, token).status == 401, "without a session"
+    assert sent(without, target, token, digest).status == 401, "without a session"
     assert actions(native) == before, "something was done"
     if path == SIGN_OUT:
         operator = signed_in(native, "operator")
         token = token_of(operator)
-    answer = sent(operator, target, token)
+    answer = sent(operator, target, token, digest)
     if "/agents/" in path:
         assert answer.status == 404, "there are no agents here"
     else:
@@ -89,7 +102,9 @@ def test_readers_cannot_send_any_form(native: Native, path: str) -> None:
     """Also with the form token of their session; only signing out is theirs."""
     reader = signed_in(native, "reader")
     target, token = target_of(native, path), token_of(reader)
-    assert sent(reader, target, token).status == (303 if path == SIGN_OUT else 403)
+    assert sent(reader, target, token, digest_of(native, target)).status == (
+        303 if path == SIGN_OUT else 403
+    )
 
 
 def test_nobody_is_signed_in_from_another_site(native: Native) -> None:

@@ -17,6 +17,7 @@ from moorage.faces.dashboard.routing import Entry
 from tests.faces.dashboard.support.browserless import FORM, Browser, Page, signed_in
 from tests.faces.v1.leasing import make_pool, waiting_ticket
 from tests.faces.v1.native import Native
+from tests.faces.v1.reshaping import Split
 
 OTHER_METHODS = ("HEAD", "OPTIONS", "TRACE", "PUT", "PATCH", "DELETE", "PROPFIND")
 FIXED = ("/ui/sign-in", "/ui/sign-out", "/ui/static/x/live.js", "/ui/static/..%2Fapp.py", "/uix")
@@ -28,7 +29,7 @@ NAMES = (
     *("cursor", "limit", "since", "by", "agents", "agent_group", "group", "class", "colour"),
     *("find", "pool", "state", "owner", "label", "older", "kind", "after", "interval", "next"),
     *("resources", "required", "member_of", "in_tree", "resources1", "group_policy", "notice"),
-    *("reason", "priority", "lasts", "token", "have", "resource_class"),
+    *("reason", "priority", "lasts", "token", "have", "resource_class", "digest", "id"),
 )
 DIGITS = ("--1", "9" * 4_500, "-", "1e400", "nan", "٣", "²", "1_0", "0x1", "-0", " 1", "3600")
 EVIL = (
@@ -65,7 +66,7 @@ QUERIES = st.lists(st.tuples(st.sampled_from(NAMES), TEXTS), max_size=5)
 
 
 def addresses(entries: Sequence[Entry]) -> st.SearchStrategy[str]:
-    """Return addresses of entries: of the pool and the ticket that exist, and of others."""
+    """Return addresses of entries: of what exists, and of others."""
     return st.builds(
         lambda entry, name, end: entry.path.replace("{name+}", name + end).replace("{id}", name),
         st.sampled_from(entries),
@@ -90,7 +91,16 @@ SUBMITTED = st.builds(
     st.just("POST"),
     addresses([entry for entry in ENTRIES if entry.method == "POST"]),
     QUERIES,
-    st.fixed_dictionaries({}, optional={"reason": TEXTS, "priority": NUMBERS, "lasts": NUMBERS}),
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "reason": TEXTS,
+            "priority": NUMBERS,
+            "lasts": NUMBERS,
+            "digest": TEXTS,
+            "id": TEXTS,
+        },
+    ),
     NOTHING,
 )
 ODD = st.builds(
@@ -120,6 +130,7 @@ class Known(NamedTuple):
     token: str
     pool: str
     ticket: str
+    reshape: str
 
     @property
     def cookie(self) -> str:
@@ -132,12 +143,14 @@ def known(native: Native) -> Known:
     """Return a reader who may do everything."""
     browser, pool = signed_in(native, "admin"), make_pool(native)
     token = browser.get("/ui").document.forms[0].fields["form_token"]
-    return Known(browser, token, pool, waiting_ticket(native, pool).body["id"])
+    reshape = Split(native).committed().body["id"]
+    return Known(browser, token, pool, waiting_ticket(native, pool).body["id"], reshape)
 
 
 def answered(known: Known, asked: Asked) -> Page:
     """Send a request, with the session and its form token."""
-    thing = known.pool if "/pools/" in asked.path else known.ticket
+    names = {"/pools/": known.pool, "/reshapes/": known.reshape}
+    thing = next((one for part, one in names.items() if part in asked.path), known.ticket)
     form = dict(asked.form)
     if asked.path != "/ui/sign-out":
         form["form_token"] = known.token

@@ -11,6 +11,7 @@ from moorage.faces.dashboard.routing import Page
 from tests.faces.dashboard.support.browserless import Browser, signed_in
 from tests.faces.v1.leasing import ask, make_pool, waiting_ticket
 from tests.faces.v1.native import Native
+from tests.faces.v1.reshaping import Split
 
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -24,7 +25,8 @@ HOSTILE = (
     "x" * 250,
 )
 EXPORTED = (
-    *("pools", "leases", "fleet/capacity", "fleet/agents", "fleet/machines", "audit", "changes"),
+    *("pools", "leases", "fleet/capacity", "fleet/agents", "fleet/machines", "reshapes", "audit"),
+    "changes",
 )
 """Every table that is windowed by a cursor."""
 
@@ -37,15 +39,18 @@ SAFE = {
 
 
 def addresses(native: Native) -> dict[str, str]:
-    """Return an address of each page, of a server with a pool, a ticket and a host."""
+    """Return an address of each page, of a server with a pool, a ticket, a host and a reshape."""
     pool = make_pool(native)
     ticket = waiting_ticket(native, pool).body["id"]
     host = native.provider(pool.replace("/", "-"))
+    reshape = Split(native).committed().body["id"]
+    ids = {"/machines/": host, "/reshapes/": reshape}
     found = {}
     for page in ENTRIES:
         if isinstance(page, Page):
             address = page.path.replace("{name+}", pool)
-            found[page.path] = address.replace("{id}", host if "machines" in address else ticket)
+            one = next((one for part, one in ids.items() if part in address), ticket)
+            found[page.path] = address.replace("{id}", one)
     return found
 
 
@@ -122,10 +127,7 @@ def test_hostile_names_are_shown_as_text(native: Native, text: str) -> None:
     native.ask("DELETE", f"/v1/leases/{ticket.body['id']}")
 
 
-@pytest.mark.parametrize(
-    "page",
-    ["pools", "leases", "fleet/capacity", "fleet/agents", "fleet/machines", "audit", "changes"],
-)
+@pytest.mark.parametrize("page", EXPORTED)
 def test_every_table_is_exported(native: Native, page: str) -> None:
     """Its page has links to both forms, with the same rows; without rows there is a header."""
     browser = signed_in(native, "admin")

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from moorage.faces.dashboard.routing import Answer, PageRequest
+from moorage.wire.dataclass import member, members
 
 _HIDDEN = (
     r'["\x00-\x08\x0b\x0c\x0e-\x20\x7f-\xa0\xad\u061c\u1680\u180e\u2000-\u200f\u2028-\u202f'
@@ -58,23 +59,31 @@ async def exported(
     revision = {} if as_of is None else {"as_of": as_of}
     if request.path.endswith(".json"):
         rest = {"next": following, "complete": complete, **revision}
-        body = await asyncio.to_thread(_json, {name: rows, **rest})
+        body = await asyncio.to_thread(_json, name, kind, rows, rest)
         return Answer(body, "application/json", f"{filename}.json")
     body = await asyncio.to_thread(_csv, kind, rows, revision)
     return Answer(body, "text/csv; charset=utf-8", f"{filename}.csv")
 
 
-def _json(answer: Mapping[str, Any]) -> bytes:
+def _json(name: str, kind: type, rows: Sequence[Any], rest: Mapping[str, Any]) -> bytes:
+    answer = {name: _as_in_json(kind, rows), **rest}
     return msgspec.json.format(msgspec.json.encode(answer))
+
+
+def _as_in_json(kind: type, rows: Sequence[Any]) -> Sequence[Any]:
+    """Return rows whose members have their names in JSON: few types have others."""
+    if any(member(one.name) != one.name for one in dataclasses.fields(kind)):
+        return [members(one) for one in rows]
+    return rows
 
 
 def _csv(kind: type, rows: Sequence[Any], more: Mapping[str, str]) -> bytes:
     """Return rows with a header; `more` are columns with the same value in each row."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\r\n")
-    columns = [one.name for one in dataclasses.fields(kind)]
+    columns = [member(one.name) for one in dataclasses.fields(kind)]
     writer.writerow([*columns, *more])
-    for row in rows:
+    for row in _as_in_json(kind, rows):
         plain = msgspec.to_builtins(row)
         writer.writerow([*(_cell(plain[name]) for name in columns), *more.values()])
     return text.getvalue().encode()

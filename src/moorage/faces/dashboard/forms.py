@@ -38,6 +38,9 @@ NOTICES: Mapping[str, str] = {
     "resumed": "Resumed.",
     "drained": "Drained: nothing new is placed on this machine.",
     "in-service": "In service again.",
+    "reshape-undone": "Undone by this reshape.",
+    "undone-before": "Nothing was done: it had been undone before.",
+    "undo-differs": "Nothing was done: undoing it would now do something else. Look at it again.",
 }
 """The line about an action that the next page shows, by the word in its address.
 
@@ -52,6 +55,7 @@ QUESTIONS: Mapping[str, str] = {
     " jobs may still run.",
     "gone": "Is its job gone, without having released its slots? Then no late release is expected"
     " of it.",
+    "undo": "Undo this reshape? All that was shown happens at once.",
     "force": "Grant this ticket at once, over the limit if necessary?",
 }
 """The question before an action: asked by the script of a page, otherwise on a page of its own."""

@@ -27,7 +27,7 @@ from moorage.faces.streaming import Stream
 from moorage.faces.web import Limits, Scope
 from moorage.service.app import Service
 from moorage.service.fair_turns import Pieces
-from moorage.wire.operations import admin, feed, leases, ledger, pools
+from moorage.wire.operations import admin, feed, leases, ledger, pools, reshapes
 
 
 class PageAnswers:
@@ -139,6 +139,7 @@ SECTIONS = (
     (f"{ROOT}/leases", "Leases", leases.LIST_LEASES),
     (f"{ROOT}/fleet", "Fleet", ledger.GET_CAPACITY),
     (f"{ROOT}/fit", "Where does it fit?", ledger.EXPLAIN_BY_QUERY),
+    (f"{ROOT}/reshapes", "Reshapes", reshapes.LIST_RESHAPES),
     (f"{ROOT}/audit", "Audit", admin.LIST_AUDIT),
     (f"{ROOT}/changes", "Changes", feed.WATCH),
 )

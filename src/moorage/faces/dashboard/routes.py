@@ -10,6 +10,7 @@ from moorage.faces.dashboard.pages import (
     machine,
     overview,
     pools,
+    reshapes,
 )
 from moorage.faces.dashboard.routing import Entry
 
@@ -21,6 +22,7 @@ ENTRIES: tuple[Entry, ...] = (
     *machine.ENTRIES,
     *agent.ENTRIES,
     *fit.ENTRIES,
+    *reshapes.ENTRIES,
     *audit.ENTRIES,
     *changes.ENTRIES,
 )

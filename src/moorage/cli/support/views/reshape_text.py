@@ -9,6 +9,7 @@ from moorage.cli.support.tables import BAD, BUSY, GOOD, NOTHING, Cell, Column, R
 from moorage.cli.support.terminal import size_of_terminal
 from moorage.cli.support.views.cells import number_text
 from moorage.core.counting import counted
+from moorage.core.ledger.reshaping.tree_order import in_tree_order
 from moorage.wire.reshapes import (
     ReshapeEffect,
     ReshapeLevel,
@@ -168,27 +169,15 @@ def _tree(summary: ReshapeSummary, *, after: bool) -> list[_Line]:
         if level is not None:
             text = _amount_text(place.class_, level)
             amounts.setdefault(place.provider, []).append((place.class_, text))
-    below: dict[str | None, list[str]] = {}
-    for uuid, node in nodes.items():
-        parent = node.parent if node.parent in nodes else None
-        below.setdefault(parent, []).append(uuid)
     lines: list[_Line] = []
-    rest = [(uuid, 0) for uuid in _by_name(below.get(None, ()), nodes)]
-    while rest:
-        uuid, depth = rest.pop()
+    for uuid, depth in in_tree_order(nodes):
         indent = INDENT * depth
         lines.append(((uuid, ""), f"{indent}{nodes[uuid].name}"))
         lines += [
             ((uuid, name), f"{indent}{BESIDE}{text}")
             for name, text in sorted(amounts.get(uuid, ()))
         ]
-        rest += [(one, depth + 1) for one in _by_name(below.get(uuid, ()), nodes)]
     return lines
-
-
-def _by_name(uuids: Iterable[str], nodes: Mapping[str, ReshapeNode]) -> list[str]:
-    """Return providers by name, the last one first."""
-    return sorted(uuids, key=lambda uuid: nodes[uuid].name, reverse=True)
 
 
 def _amount_text(name: str, level: ReshapeLevel) -> str:
