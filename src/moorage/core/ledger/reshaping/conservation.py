@@ -38,7 +38,7 @@ def _drifts(
             assigned.setdefault((uuid, move.source), {}).update(move.assign[uuid])
     drifts: dict[tuple[ConsumerId, str], int] = {}
     for (uuid, source), amounts in assigned.items():
-        key = uuid, names[source.resource_class]
+        key = uuid, names.get(source.resource_class, source.resource_class)
         held = held_at(facts, uuid, (source.provider, source.resource_class))
         drifts[key] = drifts.get(key, 0) + sum(amounts.values()) - held
     return drifts
