@@ -98,9 +98,7 @@ def inverse_of(state: FinalState, effects: tuple[Effect, ...]) -> Inverse:
     for uuid, after in wanted.allocations.items():
         if not after:
             held = facts.consumers[uuid]
-            owners[uuid] = Owner(
-                held.project_id, held.user_id, held.consumer_type, held.created_at
-            )
+            owners[uuid] = Owner(held.project_id, held.user_id, held.consumer_type, held.created_at)
     return Inverse(
         effects,
         owners,
