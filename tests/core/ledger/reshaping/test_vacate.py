@@ -89,7 +89,7 @@ def both(policy: Policy = Policy.EXPLICIT, **more: Any) -> tuple[Facts, ReshapeP
 @pytest.mark.parametrize("policy", [Policy.FIT, Policy.EXPLICIT])
 @pytest.mark.parametrize("stay", [frozenset(), frozenset({C1})])
 def test_what_is_vacated_does_not_move(policy: Policy, stay: frozenset[ConsumerId]) -> None:
-    """Neither a policy nor `stay` keeps units that are vacated, and nothing is reserved for them."""
+    """Neither a policy nor `stay` keeps units that are vacated; nothing is reserved for them."""
     known, wish = both(policy, stay=stay)
     before = image(known)
     way_back = commit(known, wish)
@@ -111,6 +111,9 @@ def test_drift_allows_no_other_loss() -> None:
         known, wish = both(**drift, vacate={}, release=frozenset())
         assert codes(planned(known, wish)) == []
         known, wish = both(**drift, vacate={C1: frozenset({D})}, release=frozenset())
+        assert codes(planned(known, wish)) == ["not_conserved"]
+        known.inventories[D][VGPU] = Inventory(8)
+        claim(known, C1, {R: {VGPU: 3}, D: {VGPU: 2}})
         assert codes(planned(known, wish)) == ["not_conserved"]
         known, wish = both(**drift, vacate={C1: frozenset({D})})
         assert codes(planned(known, wish)) == []

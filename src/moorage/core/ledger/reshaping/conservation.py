@@ -24,8 +24,8 @@ def conserved(facts: Facts, plan: ReshapePlan, wanted: Wanted) -> Iterator[Viola
             sums[name] = sums.get(name, 0) - amount
         for name, lost in sorted(sums.items()):
             beyond = lost + drifts.get((uuid, name), 0)
-            if lost and beyond and not (beyond > 0 and uuid in plan.release):
-                yield _violation(uuid, name, -lost)
+            if beyond and not (beyond > 0 and uuid in plan.release):
+                yield _violation(uuid, name, -beyond)
 
 
 def _drifts(

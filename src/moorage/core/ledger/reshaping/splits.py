@@ -1,7 +1,7 @@
 """Who goes where: the moves of each source, and the place of each consumer on it.
 
-The order of authority: `assign`, `vacate`, `stay`, the policy, `release`. A consumer that none of them covers
-is a violation, and stays in what is shown.
+The order of authority: `assign`, `vacate`, `stay`, the policy, `release`. A consumer that none
+of them covers is a violation, and stays in what is shown.
 """
 
 from collections.abc import Iterator
