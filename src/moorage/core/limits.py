@@ -75,6 +75,9 @@ RESHAPE_PROVIDERS_MAX = TREE_SIZE_MAX
 RESHAPE_MOVES_MAX = 1_000
 """Moves of one reshape plan."""
 
+RESHAPE_ENTRIES_MAX = 200_000
+"""Members of all lists and objects of one reshape plan: for each one there may be a violation."""
+
 RESHAPE_NUMBER_MAX = 1 << 53
 """The highest number in a reshape plan: every JSON library reads it exactly."""
 

@@ -179,8 +179,10 @@ def test_yaml_and_standard_input(case: Case) -> None:
     path.write_text("renames: {}\n")
     assert "renames: unknown" in case.cli.refusal(2, "reshape", "plan", str(path))
     assert "no-file" in case.cli.refusal(2, "reshape", "plan", "no-file.json")
-    path.write_text("a: [")
-    assert "cannot read the plan" in case.cli.refusal(2, "reshape", "plan", str(path))
+    deep = path.with_suffix(".json")
+    for file, text in ((path, "a: ["), (path, "[" * 5_000), (deep, "[" * 100_000)):
+        file.write_text(text)
+        assert "cannot read the plan" in case.cli.refusal(2, "reshape", "plan", str(file))
 
 
 def test_a_terminal_shows_both_trees_and_asks(case: Case) -> None:

@@ -1,10 +1,12 @@
 """Reshape plans over HTTP: every answer is as described, refusals say all, dry runs do nothing."""
 
+import json
 from typing import Any
 
 import jsonschema
 import pytest
 
+from moorage.core.limits import RESHAPE_ENTRIES_MAX
 from tests.faces.v1.native import Native, Response
 from tests.faces.v1.reshaping import Split
 
@@ -91,3 +93,35 @@ def test_a_refusal_says_what_differs(split: Split) -> None:
     assert "differences" not in split.committed(digest=shown["digest"]).body
     again = split.committed(digest=problem["plan"]["digest"])
     assert again.status == 201
+
+
+def test_a_uuid_in_two_spellings_is_refused(split: Split) -> None:
+    """Otherwise one of the two instructions would be dropped in silence."""
+    other = split.guest.upper()
+    split.plan["moves"][0]["assign"][other] = {split.host: 3}
+    problem = conforms(split.native, "Problem", split.shown(), 400)
+    assert problem["code"] == "invalid"
+    del split.plan["moves"][0]["assign"][split.guest]
+    assert split.shown().status == 200
+
+
+def test_names_and_entries_are_bounded(split: Split) -> None:
+    """A class is named in each violation, and each entry may be one."""
+    split.plan["traits"] = {split.child: ["A" * 256]}
+    assert conforms(split.native, "Problem", split.shown(), 400)["code"] == "invalid"
+    split.plan["traits"] = {split.child: [f"A{n}" for n in range(RESHAPE_ENTRIES_MAX)]}
+    problem = conforms(split.native, "Problem", split.shown(), 400)
+    assert problem["code"] == "limit_exceeded"
+
+
+@pytest.mark.parametrize("depth", [100, 900, 5_000])
+def test_deep_effects_are_no_error_of_the_server(split: Split, depth: int) -> None:
+    """What a caller says that it has seen may be anything."""
+    split.plan["accept_drift"] = [split.guest]
+    digest = split.shown().body["digest"]
+    split.use(2, 1)
+    seen = [{"kind": "allocations_set", "before": "DEEP"}]
+    body = json.dumps({"plan": split.plan, "digest": digest, "effects": seen})
+    deep = '{"a":' * depth + "1" + "}" * depth
+    answer = split.native.ask("POST", "/v1/reshapes", body.replace('"DEEP"', deep).encode())
+    assert answer.status in (400, 409), answer

@@ -138,3 +138,43 @@ def test_a_request_is_given_up(fault: Any) -> None:
         assert nova.sent == 5
 
     assert played(lambda _: fault, scene) >= 1 + 2 + 4 + 8
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {},
+        {"server": None, "servers": None},
+        {"server": [], "servers": [1]},
+        {"servers": ["x"], "servers_links": [{"rel": "next"}]},
+        {"servers": [{}], "servers_links": 7},
+        {"servers": [{}], "servers_links": [7]},
+        {"servers": [{"id": []}], "servers_links": {"rel": "next"}},
+        {"server": {"id": "x", "status": "ACTIVE", "tenant_id": 7}},
+    ],
+)
+def test_an_answer_that_is_not_novas_is_none(content: Any) -> None:
+    """It proves nothing, and does not end an audit with a traceback."""
+
+    async def scene(nova: Nova) -> None:
+        for asked in (nova.server("x"), nova.remembers("x"), nova.has_hypervisor("x")):
+            with pytest.raises(NoAnswerError):
+                await asked
+        for listed in (nova.servers_on("host-1"), nova.services(), nova.migrations()):
+            with pytest.raises(NoAnswerError):
+                await listed
+
+    played(lambda _: (200, content), scene)
+
+
+def test_a_list_that_repeats_itself_ends() -> None:
+    """A page that begins where the last one began is no answer."""
+    entry = {"id": "x", "status": "ACTIVE"}
+    page = {"servers": [entry], "servers_links": [{"rel": "next", "href": "?marker=x"}]}
+
+    async def scene(nova: Nova) -> None:
+        with pytest.raises(NoAnswerError):
+            await nova.servers_on("host-1")
+        assert nova.sent < 10
+
+    played(lambda _: (200, page), scene)

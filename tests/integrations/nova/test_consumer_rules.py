@@ -111,6 +111,30 @@ CASES: dict[str, tuple[Held | None, Look, str, list[str]]] = {
         "doubled_resized",
         [OTHER],
     ),
+    "a move that is over, of an offloaded server": (
+        held(ON_OTHER, uuid=M),
+        Look(OFFLOADED, migration("confirmed")),
+        "doubled_resized",
+        [OTHER],
+    ),
+    "a move that was reverted, and whose units the server needs": (
+        held(ON_HOME, uuid=M),
+        Look(server(), migration("reverted")),
+        "doubled_resized",
+        [],
+    ),
+    "a move that was cancelled, and whose units the server needs": (
+        held(ON_HOME, uuid=M),
+        Look(server(), migration("cancelled", "live-migration")),
+        "doubled_resized",
+        [],
+    ),
+    "a move that is over, and its server is on a node that is unknown": (
+        held(ON_OTHER, uuid=M),
+        Look(server(host="new", node="new"), migration("confirmed")),
+        "doubled_resized",
+        [],
+    ),
     "a move that failed": (
         held(ON_OTHER, uuid=M),
         Look(server(), migration("error")),

@@ -89,6 +89,7 @@ def test_a_wrong_file(tmp_path: Path) -> None:
         plan = tmp_path / "plan.json"
         for text, said in (
             ("{", "it is not JSON"),
+            ("[" * 100_000, "it is not JSON"),
             ("[]", "it is not a plan of moorage audit nova"),
             ('{"kind": "moorage heal, 1", "heal": [{}]}', "one of its entries cannot be read"),
         ):

@@ -180,7 +180,7 @@ def _read(path: str) -> list[Entry]:
         raise Failure(USAGE, f"cannot read {path}: {error.strerror}") from None
     except PlanFileError as error:
         raise Failure(USAGE, f"{path}: {error}") from None
-    except ValueError:
+    except (ValueError, RecursionError):
         raise Failure(USAGE, f"{path}: it is not JSON") from None
 
 

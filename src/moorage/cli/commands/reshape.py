@@ -230,7 +230,7 @@ def _read(path: str) -> ReshapePlan:
         text = sys.stdin.read() if path == STANDARD_INPUT else Path(path).read_text()
         value: Any = yaml_read(text) if path.endswith(YAML_ENDINGS) else json.loads(text)
         return decode_exactly(ReshapePlan, value)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise Failure(USAGE, f"cannot read the plan in {path}: {reason_of(error)}") from None
 
 

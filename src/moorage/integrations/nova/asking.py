@@ -89,7 +89,10 @@ class Nova:
         answer = await self._paced.get(path)
         if answer.status == HTTPStatus.NOT_FOUND and _is_novas(answer.content):
             return None
-        return self._good(answer, path)[member]
+        found = self._good(answer, path).get(member)
+        if not isinstance(found, (dict, list)):
+            raise NoAnswerError(f"the answer of {path} has no {member}")
+        return found
 
     async def _content(self, path: str) -> dict[str, Any]:
         return self._good(await self._paced.get(path), path)
@@ -135,11 +138,12 @@ class Nova:
             if not isinstance(page, list):
                 raise NoAnswerError(f"the answer of {path} has no list of {member}")
             yield page
-            links = content.get(f"{member}_links") or []
-            following = next((one for one in links if one.get("rel") == "next"), None)
-            if following is None or not page:
+            following = _marker(content.get(f"{member}_links"), page, marker)
+            if following is None:
                 return
-            asked = {**query, "marker": _marker(following, page[-1].get(marker))}
+            if following == asked.get("marker"):
+                raise NoAnswerError(f"the list {path} does not end")
+            asked = {**query, "marker": following}
         raise NoAnswerError(f"the list {path} does not end")
 
     def _all(self, content: dict[str, Any], member: str, read: Callable[[Any], F]) -> list[F]:
@@ -160,7 +164,18 @@ def _is_novas(content: Any) -> bool:
     return isinstance(content, dict) and isinstance(content.get("itemNotFound"), dict)
 
 
-def _marker(link: Any, last: Any) -> str:
-    """Return where the next page begins: as the link says, or after the last entry."""
-    found = parse_qs(urlsplit(str(link.get("href", ""))).query).get("marker")
-    return found[0] if found else str(last)
+def _marker(links: Any, page: list[Any], marker: str) -> str | None:
+    """Return where the next page begins: as its link says, or after the last entry; None: nowhere.
+
+    Raises NoAnswerError.
+    """
+    if not page or not links:
+        return None
+    try:
+        link = next((one for one in links if one.get("rel") == "next"), None)
+        if link is None:
+            return None
+        found = parse_qs(urlsplit(str(link.get("href", ""))).query).get("marker")
+        return found[0] if found else str(page[-1].get(marker))
+    except (AttributeError, TypeError, ValueError):
+        raise NoAnswerError("the links of a list of Nova's cannot be read") from None

@@ -63,14 +63,27 @@ def judge(
 def _of_migration(
     held: Held, migration: Migration, server: Server | None, providers: Providers
 ) -> Verdict:
-    """doubled_resized: a migration that is over still holds units."""
+    """doubled_resized: a migration that is over still holds units.
+
+    They are the server's own if it runs there: nova only logs that it could not give them back
+    when it reverted or cancelled a move. Source: nova, `revert_allocation_for_migration`.
+    """
     if not migration.is_over:
         return None
     what = f"migration of server {migration.server} from {migration.source}: {migration.status}"
-    settled = server is None or server.is_settled
-    release = held.holdings if settled and not migration.has_failed else {}
+    roots = providers.compute_roots(held)
+    elsewhere = server is None or _is_elsewhere(server, roots, providers)
+    release = held.holdings if elsewhere and not migration.has_failed else {}
     advice = "" if release else "; look where the server runs before you release it"
     return _found("doubled_resized", held, providers, f"{what}{advice}", release)
+
+
+def _is_elsewhere(server: Server, roots: set[str], providers: Providers) -> bool:
+    """Return whether a server surely is on none of these compute nodes."""
+    if server.is_offloaded:
+        return True
+    home = providers.home_of(server.host, server.node)
+    return server.is_settled and home is not None and home not in roots
 
 
 def _without_server(held: Held, look: Look, providers: Providers, *, all_ours: bool) -> Finding:

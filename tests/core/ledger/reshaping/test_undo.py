@@ -17,6 +17,7 @@ from tests.core.ledger.build import (
     C1,
     C2,
     C3,
+    NOW,
     add_provider,
     add_tags,
     add_trait,
@@ -115,6 +116,10 @@ SINCE: dict[str, tuple[Callable[[Facts], Any], list[tuple[Any, ...]]]] = {
         lambda known: claim(known, C1, {}),
         [(R, VGPU, C1), (C, VGPU, C1)],
     ),
+    "a consumer that is there again": (
+        lambda known: claim(known, C2, {R: {"VCPU": 1}}),
+        [(B, VF, C2)],
+    ),
     "a provider that is there again": (
         lambda known: add_provider(known, B, parent=R),
         [(B, None, None)],
@@ -146,7 +151,8 @@ def test_what_has_changed_since_is_named(what: str) -> None:
 def test_a_change_of_every_kind_is_undone() -> None:
     """Created, renamed, moved, deleted, figures, tags, allocations: all is as before, twice."""
     known = world()
-    before = image(known)
+    before, created = image(known), known.consumers[C2].created_at
+    assert created != NOW
     forth: Inverse = commit(known, everything())
     assert {type(effect) for effect in forth.effects} == {*get_args(effects.Effect)}
     after = image(known)
@@ -157,6 +163,7 @@ def test_a_change_of_every_kind_is_undone() -> None:
     undo(known, forth)
     assert image(known) == before
     assert known.consumers[C2].generation == 1
+    assert known.consumers[C2].created_at == created
 
 
 def test_what_others_change_does_not_matter() -> None:

@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
+from moorage.core.ids import ConsumerId
 from moorage.core.ledger.facts import Facts
 from moorage.core.ledger.model import Inventory
-from moorage.core.ledger.reshaping.plan import Generations, ReshapePlan
+from moorage.core.ledger.reshaping.plan import Generations, Policy, ReshapePlan
 from tests.core.ledger.build import C1, C2, add_provider
 from tests.core.ledger.reshaping.worlds import (
     VGPU,
@@ -19,6 +20,7 @@ from tests.core.ledger.reshaping.worlds import (
     hold,
     host,
     image,
+    move,
     planned,
     undo,
 )
@@ -66,3 +68,52 @@ def test_it_is_refused(more: dict[str, Any], expected: list[str]) -> None:
     before = image(known)
     assert codes(planned(known, plan(**more))) == expected
     assert image(known) == before
+
+
+def both(policy: Policy = Policy.EXPLICIT, **more: Any) -> tuple[Facts, ReshapePlan]:
+    """Return a world, and a plan that moves units to A while C1, who holds some, vacates R."""
+    known = host()
+    add_provider(known, A, parent=R)
+    add_provider(known, D, offer={"VCPU": Inventory(8)})
+    claim(known, C1, {R: {VGPU: 3}, D: {"VCPU": 2}})
+    claim(known, C2, {R: {VGPU: 1}})
+    assign = {} if policy is Policy.FIT else {C2.replace("-", "_"): {A: 1}}
+    members = {
+        **{"moves": (move((R, VGPU), (A, VGPU), 12, policy, **assign),)},
+        **{"vacate": {C1: frozenset({R})}, "release": frozenset({C1})},
+        **{"fungible": frozenset({VGPU}), "cross_tree": True, **more},
+    }
+    return known, ReshapePlan(**members)
+
+
+@pytest.mark.parametrize("policy", [Policy.FIT, Policy.EXPLICIT])
+@pytest.mark.parametrize("stay", [frozenset(), frozenset({C1})])
+def test_what_is_vacated_does_not_move(policy: Policy, stay: frozenset[ConsumerId]) -> None:
+    """Neither a policy nor `stay` keeps units that are vacated; nothing is reserved for them."""
+    known, wish = both(policy, stay=stay)
+    before = image(known)
+    way_back = commit(known, wish)
+    assert known.consumers[C1].allocations == {D: {"VCPU": 2}}
+    assert known.consumers[C2].allocations == {A: {VGPU: 1}}
+    left = known.inventories[R][VGPU]
+    assert (left.total, left.reserved, left.used) == (12, 0, 0)
+    assert known.inventories[A][VGPU].used == 1
+    undo(known, way_back)
+    assert image(known) == before
+
+
+def test_drift_allows_no_other_loss() -> None:
+    """Evidence about one class of a consumer does not let it lose units of another one."""
+    name = C1.replace("-", "_")
+    for given in (3, 2, 5):
+        moves = (move((R, VGPU), (A, VGPU), 12, **{name: {A: given}}),)
+        drift = {"moves": moves, "accept_drift": frozenset({C1}), "stay": frozenset({C2})}
+        known, wish = both(**drift, vacate={}, release=frozenset())
+        assert codes(planned(known, wish)) == []
+        known, wish = both(**drift, vacate={C1: frozenset({D})}, release=frozenset())
+        assert codes(planned(known, wish)) == ["not_conserved"]
+        known.inventories[D][VGPU] = Inventory(8)
+        claim(known, C1, {R: {VGPU: 3}, D: {VGPU: 2}})
+        assert codes(planned(known, wish)) == ["not_conserved"]
+        known, wish = both(**drift, vacate={C1: frozenset({D})})
+        assert codes(planned(known, wish)) == []

@@ -2,30 +2,46 @@
 
 from collections.abc import Iterator, Mapping
 
-from moorage.core.ids import ConsumerId
+from moorage.core.ids import ConsumerId, ProviderId
 from moorage.core.ledger.facts import Facts
 from moorage.core.ledger.model import Allocations
-from moorage.core.ledger.reshaping.plan import ReshapePlan
+from moorage.core.ledger.reshaping.plan import Place, ReshapePlan
 from moorage.core.ledger.reshaping.violations import Violation, ViolationCode
-from moorage.core.ledger.reshaping.wanted import Wanted
+from moorage.core.ledger.reshaping.wanted import Wanted, held_at
 
 
 def conserved(facts: Facts, plan: ReshapePlan, wanted: Wanted) -> Iterator[Violation]:
     """Yield consumers whose units of a class change; classes that a move renames count as one.
 
-    Those in `release` may lose units; those in `accept_drift` that a move assigns may also gain
-    units.
+    Those in `release` may lose units; those in `accept_drift` get what moves assign to them.
     """
     names = _renamed(plan)
-    drifted = {uuid for move in plan.moves for uuid in move.assign} & plan.accept_drift
+    drifts = _drifts(facts, plan, names)
     for uuid, after in sorted(wanted.allocations.items()):
         held = facts.consumers.get(uuid)
         sums = _sums(names, {} if held is None else held.allocations)
         for name, amount in sorted(_sums(names, after).items()):
             sums[name] = sums.get(name, 0) - amount
         for name, lost in sorted(sums.items()):
-            if lost and not (uuid in drifted or (lost > 0 and uuid in plan.release)):
-                yield _violation(uuid, name, -lost)
+            beyond = lost + drifts.get((uuid, name), 0)
+            if beyond and not (beyond > 0 and uuid in plan.release):
+                yield _violation(uuid, name, -beyond)
+
+
+def _drifts(
+    facts: Facts, plan: ReshapePlan, names: Mapping[str, str]
+) -> dict[tuple[ConsumerId, str], int]:
+    """Return how many units more than they have moves assign to those in `accept_drift`."""
+    assigned: dict[tuple[ConsumerId, Place], dict[ProviderId, int]] = {}
+    for move in plan.moves:
+        for uuid in move.assign.keys() & plan.accept_drift:
+            assigned.setdefault((uuid, move.source), {}).update(move.assign[uuid])
+    drifts: dict[tuple[ConsumerId, str], int] = {}
+    for (uuid, source), amounts in assigned.items():
+        key = uuid, names.get(source.resource_class, source.resource_class)
+        held = held_at(facts, uuid, (source.provider, source.resource_class))
+        drifts[key] = drifts.get(key, 0) + sum(amounts.values()) - held
+    return drifts
 
 
 def _violation(uuid: ConsumerId, name: str, amount: int) -> Violation:

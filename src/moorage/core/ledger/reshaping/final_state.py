@@ -228,6 +228,10 @@ def written(state: FinalState, now: Instant) -> Changes:
         after[uuid] = touched(after.get(uuid) or facts.providers[uuid], now)
     images = _images(state, after, now)
     changes = carried_out(facts, now, after, images, state.requests, state.shift)
+    for consumer, owner in wanted.owners.items():
+        made = changes.consumers.get(consumer)
+        if made is not None and consumer not in facts.consumers:
+            changes.consumers[consumer] = replace(made, created_at=owner.created_at)
     gone = [uuid for uuid, provider in after.items() if provider is None]
     changes.tags = {uuid: replace(tags, updated_at=now) for uuid, tags in wanted.tags.items()}
     changes.tags.update(dict.fromkeys(gone, NO_TAGS))

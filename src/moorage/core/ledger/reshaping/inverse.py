@@ -98,7 +98,7 @@ def inverse_of(state: FinalState, effects: tuple[Effect, ...]) -> Inverse:
     for uuid, after in wanted.allocations.items():
         if not after:
             held = facts.consumers[uuid]
-            owners[uuid] = Owner(held.project_id, held.user_id, held.consumer_type)
+            owners[uuid] = Owner(held.project_id, held.user_id, held.consumer_type, held.created_at)
     return Inverse(
         effects,
         owners,
@@ -189,6 +189,11 @@ class Undoing:
             for uuid, name in places:
                 message = f"Consumer {consumer} does not exist any more."
                 self._changed(message, uuid, name, consumer, 0)
+            return
+        if held is not None and consumer in self._inverse.owners:
+            for uuid, name in places:
+                message = f"Consumer {consumer} exists again."
+                self._changed(message, uuid, name, consumer, held_at(facts, consumer, (uuid, name)))
             return
         after = {uuid: dict(own) for uuid, own in held.allocations.items()} if held else {}
         for key in places:

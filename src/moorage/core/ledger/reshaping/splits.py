@@ -1,7 +1,7 @@
 """Who goes where: the moves of each source, and the place of each consumer on it.
 
-The order of authority: `assign`, `stay`, the policy, `release`. A consumer that none of them covers
-is a violation, and stays in what is shown.
+The order of authority: `assign`, `vacate`, `stay`, the policy, `release`. A consumer that none
+of them covers is a violation, and stays in what is shown.
 """
 
 from collections.abc import Iterator
@@ -147,6 +147,8 @@ def _place(facts: Facts, plan: ReshapePlan, split: Split) -> None:
             split.placed[consumer] = _assigned(facts, plan, split, consumer, amount, places)
         elif not amount:
             continue
+        elif uuid in plan.vacate.get(consumer, ()):
+            split.placed[consumer] = {}
         elif consumer in plan.stay or split.policy is Policy.ONLY_IF_UNUSED:
             split.placed[consumer] = {split.source: amount}
         elif split.policy is Policy.FIT:

@@ -84,7 +84,7 @@ class ViolationCode(StrEnum):
     IN_USE = "in_use"
     """A consumer is on an inventory or provider that goes; `amount`: its units."""
     NOT_CONSERVED = "not_conserved"
-    """A consumer gains or loses units; `amount`: after minus before."""
+    """A consumer gains or loses units; `amount`: after minus before and accepted drift."""
 
     CHANGED_SINCE = "changed_since"
     """What a reshape wrote is no longer so, so it cannot be undone."""

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
+from moorage.core.clock import Instant
 from moorage.core.ids import ConsumerId, ProviderId
 from moorage.core.ledger.facts import Facts
 from moorage.core.ledger.inventory import InventorySpec
@@ -21,11 +22,12 @@ class Standing(Struct, frozen=True):
 
 
 class Owner(Struct, frozen=True):
-    """To whom a consumer belongs."""
+    """To whom a consumer belongs, and since when it exists: so its lease knows it again."""
 
     project_id: str
     user_id: str
     consumer_type: str | None
+    created_at: Instant
 
 
 class Wanted(Struct):

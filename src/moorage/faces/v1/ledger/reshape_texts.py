@@ -3,9 +3,9 @@
 Plans and effects have thousands of members, so all of this belongs into a thread.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import singledispatch
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Raw, to_builtins
@@ -25,49 +25,76 @@ from moorage.core.ledger.reshaping.plan import (
     ReshapePlan,
 )
 from moorage.core.ledger.reshaping.planning import Planned
+from moorage.core.ledger.reshaping.size import check_size
 from moorage.core.ledger.reshaping.violations import Violation
 from moorage.core.limits import RESHAPE_NUMBER_MAX
 from moorage.service.ledger.reshapes import Committed, Preview
 from moorage.service.values import time_of, uuid_of
 from moorage.wire import reshapes as wire
 
+A = TypeVar("A")
+K = TypeVar("K", ProviderId, ConsumerId)
+V = TypeVar("V")
+
+LEVELS = 3
+"""How deep the values of an effect are: amounts by provider and class."""
+
 ALL = "all"
 """The amount of a move that takes what is left."""
 
 
 def plan_of(wanted: wire.ReshapePlan) -> ReshapePlan:
-    """Convert a plan. Raises `Error`: INVALID for what is no UUID, and for absurd numbers."""
-    return ReshapePlan(
+    """Convert a plan.
+
+    Raises `Error`: INVALID for what is no UUID or named twice, and for absurd numbers and names;
+    LIMIT_EXCEEDED for too many entries.
+    """
+    plan = ReshapePlan(
         create=tuple(
             NewProvider(_provider(one.uuid), one.name, _parent(one.parent)) for one in wanted.create
         ),
-        parents={_provider(uuid): _parent(one) for uuid, one in wanted.parents.items()},
-        rename={_provider(uuid): name for uuid, name in wanted.rename.items()},
+        parents=_keyed(wanted.parents, _provider, _parent),
+        rename=_keyed(wanted.rename, _provider, str),
         moves=tuple(map(_move, wanted.moves)),
-        inventories={
-            _provider(uuid): {name: _figures(one) for name, one in classes.items()}
-            for uuid, classes in wanted.inventories.items()
-        },
-        traits={_provider(uuid): frozenset(names) for uuid, names in wanted.traits.items()},
-        aggregates={
-            _provider(uuid): frozenset(AggregateId(uuid_of(one, "An aggregate")) for one in uuids)
-            for uuid, uuids in wanted.aggregates.items()
-        },
+        inventories=_keyed(wanted.inventories, _provider, _inventories),
+        traits=_keyed(wanted.traits, _provider, frozenset[str]),
+        aggregates=_keyed(wanted.aggregates, _provider, _aggregates),
         delete=frozenset(map(_provider, wanted.delete)),
         stay=frozenset(map(_consumer, wanted.stay)),
         release=frozenset(map(_consumer, wanted.release)),
-        vacate={
-            _consumer(uuid): frozenset(map(_provider, given))
-            for uuid, given in wanted.vacate.items()
-        },
+        vacate=_keyed(wanted.vacate, _consumer, _providers),
         accept_drift=frozenset(map(_consumer, wanted.accept_drift)),
         fungible=frozenset(wanted.fungible),
         expect=Generations(
-            {_provider(uuid): _number(one) for uuid, one in wanted.expect.providers.items()},
-            {_consumer(uuid): _perhaps(one) for uuid, one in wanted.expect.consumers.items()},
+            _keyed(wanted.expect.providers, _provider, _number),
+            _keyed(wanted.expect.consumers, _consumer, _perhaps),
         ),
         cross_tree=wanted.cross_tree,
     )
+    check_size(plan)
+    return plan
+
+
+def _keyed(given: Mapping[str, A], key: Callable[[str], K], value: Callable[[A], V]) -> dict[K, V]:
+    """Convert an object whose members are UUIDs. Raises `Error`: INVALID."""
+    found = {key(name): value(one) for name, one in given.items()}
+    if len(found) < len(given):
+        raise Error(Code.INVALID, "A plan names a UUID twice, in upper and in lower case.")
+    return found
+
+
+def _inventories(
+    classes: Mapping[str, wire.ReshapeFigures | None],
+) -> dict[str, Figures | None]:
+    return {name: _figures(one) for name, one in classes.items()}
+
+
+def _aggregates(uuids: Sequence[str]) -> frozenset[AggregateId]:
+    return frozenset(AggregateId(uuid_of(one, "An aggregate")) for one in uuids)
+
+
+def _providers(uuids: Sequence[str]) -> frozenset[ProviderId]:
+    return frozenset(map(_provider, uuids))
 
 
 def _provider(text: str) -> ProviderId:
@@ -97,12 +124,13 @@ def _move(wanted: wire.ReshapeMove) -> Move:
         source=Place(_provider(wanted.from_.provider), wanted.from_.class_),
         target=Place(_provider(wanted.to.provider), wanted.to.class_),
         amount=None if wanted.amount == ALL else _number(int(wanted.amount)),
-        assign={
-            _consumer(uuid): {_provider(one): _number(amount) for one, amount in amounts.items()}
-            for uuid, amounts in wanted.assign.items()
-        },
+        assign=_keyed(wanted.assign, _consumer, _assigned),
         policy=Policy(wanted.policy),
     )
+
+
+def _assigned(amounts: Mapping[str, int]) -> dict[ProviderId, int]:
+    return _keyed(amounts, _provider, _number)
 
 
 def _figures(wanted: wire.ReshapeFigures | None) -> Figures | None:
@@ -288,7 +316,8 @@ def _key(effect: Mapping[str, Any]) -> bytes:
     return msgspec.json.encode(plain, order="sorted")
 
 
-def _whole(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _whole(one) for name, one in value.items()}
+def _whole(value: Any, levels: int = LEVELS) -> Any:
+    """Return a value of an effect; what is deeper than any effect stays as it was sent."""
+    if isinstance(value, dict) and levels:
+        return {name: _whole(one, levels - 1) for name, one in value.items()}
     return int(value) if isinstance(value, float) and value.is_integer() else value
