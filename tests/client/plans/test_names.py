@@ -12,9 +12,7 @@ from moorage.client.plans.plan_error import PlanError
 from moorage.wire.reshapes import ReshapeFigures, ReshapePlan
 from tests.client.plans.ledger import GPU0, GPU1, HOST, OTHER, provider, stock, uuid
 
-NODE = provider(
-    HOST, "node", None, None, ("T",), ("a",), VCPU=stock(8, 2, 1), DISK_GB=stock(10)
-)
+NODE = provider(HOST, "node", None, None, ("T",), ("a",), VCPU=stock(8, 2, 1), DISK_GB=stock(10))
 CARD = provider(GPU0, "node_gpu0", HOST, VGPU=stock(4))
 PART = provider(GPU1, "node_gpu0.1", GPU0, HOST)
 ODD = provider(uuid(9), "node1", HOST)

@@ -146,7 +146,7 @@ def test_an_allocation_ratio() -> None:
     assert sum(int(move.amount) for move in plan.moves) == 8 - 3
 
 
-BAD = {
+BAD: dict[str, tuple[dict[str, Any], str]] = {
     "no inventory": ({"host": provider(HOST, "node")}, "no inventory of VGPU"),
     "other totals": ({"cards": {"gpu0": {"total": 9}}}, "have 9 of VGPU in all, but node has 8"),
     "reserved": (
@@ -180,8 +180,13 @@ def test_numa_cells() -> None:
     evidence = of_cells(
         {
             "cells": {
-                "cell0": {"inventories": {"VCPU": 4, "MEMORY_MB": {"total": 2048, "reserved": 512}}},
-                "cell1": {"inventories": {"VCPU": 4, "MEMORY_MB": 2048}, "traits": ["HW_NUMA_ROOT"]},
+                "cell0": {
+                    "inventories": {"VCPU": 4, "MEMORY_MB": {"total": 2048, "reserved": 512}}
+                },
+                "cell1": {
+                    "inventories": {"VCPU": 4, "MEMORY_MB": 2048},
+                    "traits": ["HW_NUMA_ROOT"],
+                },
             },
             "consumers": {ANN: {"cell0": {"VCPU": 2}}},
         }

@@ -8,14 +8,12 @@ import pytest
 from tests.e2e.support.server import serve
 from tests.e2e.support.typed import ROOT, Step, play, steps_of
 
-pytestmark = pytest.mark.thorough
-
 BLOCK = re.compile(r"```(console|yaml)\n(.*?)```", re.DOTALL)
 EVIDENCE = "cards.yaml"
 """The file that the YAML of a guide is written to."""
 
 DONE = re.compile(r"^reshape ([A-Z]+) is done", re.MULTILINE)
-ID = re.compile(r"(?<=reshape )(undo )?([A-Z]+|[0-9a-f]{8}-[0-9a-f-]{27})(?= is done|$)")
+ID = re.compile(r"(?<=reshape )(undo )?([A-Z]+|[0-9a-f]{8}-[0-9a-f-]{27})(?= is done|\n|$)")
 DIGEST = re.compile(r"(?<=digest )([0-9a-f]{64}|DIGEST)")
 AGE = re.compile(r"(?<=\s)\d+s(?=\s)")
 GAP = re.compile(r"\t|\s{2,}")
@@ -35,19 +33,14 @@ def steps(page: Path, folder: Path) -> list[Step]:
         for step in steps_of(block):
             found.append(step)
             # The reader copies the id of a reshape from the terminal.
-            found += [
-                Step(f"{name}=$({LATEST})") for name in DONE.findall("\n".join(step.shown))
-            ]
+            found += [Step(f"{name}=$({LATEST})") for name in DONE.findall("\n".join(step.shown))]
     return found
 
 
 def lines(text: str) -> list[list[str]]:
     """Return the cells of each line without what differs each time; errors come at any place."""
-    shown = []
-    for line in text.splitlines():
-        line = AGE.sub("AGE", DIGEST.sub("DIGEST", ID.sub("ID", line)))
-        shown.append([cell for cell in GAP.split(line.strip())])
-    return sorted(shown)
+    plain = AGE.sub("AGE", DIGEST.sub("DIGEST", ID.sub("ID", text)))
+    return sorted(GAP.split(line.strip()) for line in plain.splitlines())
 
 
 @pytest.mark.parametrize("name", ["split-an-inventory", "rename-or-replace-a-host"])

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from moorage.client.plans.class_renaming import reserved, whole
 from moorage.client.plans.plan_error import PlanError
 from moorage.client.plans.trees import below
 from moorage.wire.providers import ProviderShown
-from moorage.wire.reshapes import ReshapePlan, ReshapeProvider
+from moorage.wire.reshapes import ReshapeFigures, ReshapePlan, ReshapeProvider
 
 
 def rename_host_plan(
@@ -98,10 +98,14 @@ def _moved(old: ProviderShown, uuid: str, providers: Sequence[ProviderShown]) ->
     )
 
 
-def _reserved(old: ProviderShown, uuid: str, classes: Sequence[str] | dict[str, object]) -> dict:
-    figures = {
-        one: kept for one in sorted(classes) if (kept := reserved(old.inventories[one])) is not None
-    }
+def _reserved(
+    old: ProviderShown, uuid: str, classes: Iterable[str]
+) -> dict[str, dict[str, ReshapeFigures | None]]:
+    figures: dict[str, ReshapeFigures | None] = {}
+    for one in sorted(classes):
+        kept = reserved(old.inventories[one])
+        if kept is not None:
+            figures[one] = kept
     return {uuid: figures} if figures else {}
 
 

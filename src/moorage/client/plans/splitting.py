@@ -149,8 +149,8 @@ class _Split:
             child: (figures.total or 0) - self._total_before(child)
             for child, figures in self._figures.items()
         }
-        for child, units in self._lacking(amounts, self._pieces(fit=fit)).items():
-            amounts[child] -= units
+        for child, missing in self._lacking(amounts, self._pieces(fit=fit)).items():
+            amounts[child] -= missing
         moves = []
         for child, amount in amounts.items():
             uuid = self._uuids[child]
