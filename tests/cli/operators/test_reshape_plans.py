@@ -1,4 +1,4 @@
-"""`moorage reshape split` and its like, against a real server: what they write can be carried out."""
+"""`moorage reshape split` and its like: what they write can be carried out by a real server."""
 
 import json
 from pathlib import Path

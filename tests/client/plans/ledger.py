@@ -1,10 +1,10 @@
 """What the ledger shows, for tests of plans."""
 
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 
 from moorage.wire.providers import Allocated, ConsumerShown, InventoryShown, ProviderShown
 
-THEN = datetime(2026, 1, 1, tzinfo=timezone.utc)
+THEN = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def uuid(number: int) -> str:

@@ -35,7 +35,7 @@ def test_cells_and_devices() -> None:
         of_cells({"cells": {"c0": {"inventories": {"VCPU": {"reserved": 1}}}}})
     with pytest.raises(EvidenceError, match="consumers: a: c0: this must be an object"):
         of_cells({"cells": {"c0": {"inventories": {"VCPU": 1}}}, "consumers": {"a": {"c0": 1}}})
-    with pytest.raises(EvidenceError, match="devices: 60.0 must be text: put it in quotes"):
+    with pytest.raises(EvidenceError, match=r"devices: 60\.0 must be text: put it in quotes"):
         of_devices({"devices": {60.0: {"class": "CUSTOM_A"}}}, "node")
-    with pytest.raises(EvidenceError, match="devices: 0000:81:00.0: class is missing"):
+    with pytest.raises(EvidenceError, match=r"devices: 0000:81:00\.0: class is missing"):
         of_devices({"devices": {"0000:81:00.0": {}}}, "node")

@@ -99,5 +99,5 @@ def test_a_host_is_replaced_by_one_that_exists() -> None:
 @pytest.mark.parametrize(("old", "new"), [(NODE, NODE), (NODE, CARD), (CARD, NODE)])
 def test_hosts_that_cannot_be_replaced(old: object, new: object) -> None:
     """Neither by themselves nor within their own tree."""
-    with pytest.raises(PlanError, match="own place|is below"):
+    with pytest.raises(PlanError, match=r"own place|is below"):
         replaced_host_plan(old, new, None, TREE)  # type: ignore[arg-type]

@@ -105,7 +105,7 @@ def test_a_card_that_is_whole_still_gets_a_guest() -> None:
     commit(known, split())
     whole = move((R, VGPU), (A, VGPU), 0, **{key(OFF1): {A: 1}, key(OFF2): {A: 1}})
     rest = (move((R, VGPU), (B, VGPU), 1), move((R, VGPU), (C, VGPU), 1))
-    elsewhere = move((R, VGPU), (B, VGPU), 1, **dict.fromkeys(map(key, (OFF1, OFF2)), {A: 1}))
+    elsewhere = move((R, VGPU), (B, VGPU), 1, **{key(OFF1): {A: 1}, key(OFF2): {A: 1}})
     control = planned(known, ReshapePlan(moves=(elsewhere, rest[1])))
     assert codes(control) == ["assign_elsewhere"] * 2
     commit(known, ReshapePlan(moves=(whole, *rest)))
