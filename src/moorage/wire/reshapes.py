@@ -34,7 +34,8 @@ class ReshapeProvider:
 class ReshapeMove:
     """Units that move from a place to a place, together with the allocations on them.
 
-    `amount` "all": what other moves of the same source and the consumers that stay leave. `assign`
+    `amount` "all": what other moves of the same source and the consumers that stay leave; 0: only
+    consumers move. `assign`
     says how many units of each consumer go to which provider; units that it assigns to the source
     stay. `policy` is for the other consumers: explicit refuses them, only_if_unused lets them stay,
     fit finds a target for each of them, which the plan must allow with `fungible`.

@@ -1,20 +1,18 @@
 """`moorage reshape`: change the shape of trees of providers by plans, and undo it."""
 
-import json
 import sys
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import islice
-from pathlib import Path
-from typing import Any
 
 import click
 
+from moorage.cli.commands import reshape_plans
 from moorage.cli.support import completion, ids
 from moorage.cli.support.command import administering, at_server, server_now
+from moorage.cli.support.documents import read
 from moorage.cli.support.options import WholeNumber, example, json_option, wide_option
 from moorage.cli.support.output import CONFLICT, FAILED, USAGE, Failure, say, show_json, show_table
-from moorage.cli.support.pool_files import YAML_ENDINGS, reason_of, yaml_read
 from moorage.cli.support.tables import NOTHING, Column, Row, show_rows
 from moorage.cli.support.views.cells import age_cell, id_cells, timed
 from moorage.cli.support.views.reshape_text import (
@@ -49,9 +47,6 @@ COLUMNS = (
     Column("reason", least=16, last=True),
 )
 
-STANDARD_INPUT = "-"
-"""The name of a file that is standard input."""
-
 _ID = "5b0c6f3e-1d2a-4c53-9a77-2f1e0d9c8b7a"
 """The reshape of the examples."""
 
@@ -60,8 +55,13 @@ _ID = "5b0c6f3e-1d2a-4c53-9a77-2f1e0d9c8b7a"
 def group() -> None:
     """Change the shape of trees of providers while consumers use them; undo it.
 
-    A plan is a file in JSON or YAML. All of it happens in one transaction, or nothing.
+    A plan is a file in JSON or YAML. All of it happens in one transaction, or nothing. Some
+    commands write plans for frequent cases; they change nothing.
     """
+
+
+for _maker in reshape_plans.COMMANDS:
+    group.add_command(_maker)
 
 
 _FILE = click.argument("path", metavar="FILE", type=click.Path())
@@ -226,12 +226,7 @@ def undo(text: str, digest: str | None, reason: str, yes: bool, wide: bool, as_j
 
 def _read(path: str) -> ReshapePlan:
     """Return the plan in a file; `-` is standard input. Raises Failure: 2."""
-    try:
-        text = sys.stdin.read() if path == STANDARD_INPUT else Path(path).read_text()
-        value: Any = yaml_read(text) if path.endswith(YAML_ENDINGS) else json.loads(text)
-        return decode_exactly(ReshapePlan, value)
-    except (OSError, ValueError, RecursionError) as error:
-        raise Failure(USAGE, f"cannot read the plan in {path}: {reason_of(error)}") from None
+    return read(path, "the plan", lambda value: decode_exactly(ReshapePlan, value))
 
 
 def _check_askable(*, yes: bool, as_json: bool) -> None:

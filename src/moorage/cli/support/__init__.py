@@ -6,9 +6,9 @@
   that limit hosts, `moving.py` those that move a ledger; `ironic.py` opens Ironic and Moorage for
   those of them that limit nodes, `kubernetes.py` finds a cluster.
 * Input: `options.py`, `settings.py`, `durations.py`, `environment.py`, `completion.py`; `ids.py`
-  finds the id that begins with a text, `pool_files.py` reads files of pools, `jobs.py` the jobs to
-  simulate; `irreversible.py` asks before what cannot be undone, `backup_folder.py` keeps the newest
-  backups.
+  finds the id that begins with a text, `pool_files.py` reads files of pools, `documents.py` plans
+  and evidence, `jobs.py` the jobs to simulate; `irreversible.py` asks before what cannot be undone,
+  `backup_folder.py` keeps the newest backups.
 * Output: `output.py` prints, `progress.py` how far a command is; `tables.py` draws lists for a
   terminal, which `terminal.py` measures; `screen.py` lets a command draw on the whole screen;
   `views/` has what is printed about pools, leases, the fleet, rollouts and reports.

@@ -141,7 +141,7 @@ def split(before: State, plan: Plan, source: Any, choice: dict[Any, Any]) -> dic
     demand(source not in targets, "same place")
     demand(len({move["policy"] for move in moves}) == 1, "policies differ")
     demand(sum(move["amount"] is None for move in moves) <= 1, "all twice")
-    demand(all(move["amount"] is None or move["amount"] > 0 for move in moves), "no units")
+    demand(all(move["amount"] is None or move["amount"] >= 0 for move in moves), "no units")
     policy = moves[0]["policy"]
     demand(policy != "fit" or source[1] in plan["fungible"], "not fungible")
     assigned: dict[str, dict[str, int]] = {}

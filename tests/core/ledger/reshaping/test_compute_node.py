@@ -99,6 +99,20 @@ def test_a_split_by_evidence_in_two_steps() -> None:
     assert known.consumers[OFF2].allocations == {R: {"VCPU": 2}, C: {VGPU: 1}}
 
 
+def test_a_card_that_is_whole_still_gets_a_guest() -> None:
+    """A move of no units takes consumers along; without it nobody may be assigned there."""
+    known = busy()
+    commit(known, split())
+    whole = move((R, VGPU), (A, VGPU), 0, **{key(OFF1): {A: 1}, key(OFF2): {A: 1}})
+    rest = (move((R, VGPU), (B, VGPU), 1), move((R, VGPU), (C, VGPU), 1))
+    elsewhere = move((R, VGPU), (B, VGPU), 1, **{key(OFF1): {A: 1}, key(OFF2): {A: 1}})
+    control = planned(known, ReshapePlan(moves=(elsewhere, rest[1])))
+    assert codes(control) == ["assign_elsewhere"] * 2
+    commit(known, ReshapePlan(moves=(whole, *rest)))
+    assert [known.inventories[uuid][VGPU].total for uuid in (A, B, C)] == [8, 8, 8]
+    assert [known.inventories[uuid][VGPU].used for uuid in (A, B, C)] == [4, 3, 0]
+
+
 def test_drift_is_shown_and_must_be_accepted() -> None:
     """If the evidence has three units and the ledger two, only the operator may decide."""
     known = busy()

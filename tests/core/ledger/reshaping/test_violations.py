@@ -177,9 +177,9 @@ def _same_place(_: Facts) -> Case:
 
 @case
 def _amount_invalid(_: Facts) -> Case:
-    moves = (move((R, VGPU), (A, VGPU), 0, **{K1: {A: -1}}), everybody(amount=1))
+    moves = (move((R, VGPU), (A, VGPU), -1, **{K1: {A: -1}}), everybody(amount=1))
     plan = ReshapePlan(moves=moves)
-    return plan, [(R, VGPU, None, 0), (R, VGPU, C1, -1)]
+    return plan, [(R, VGPU, None, -1), (R, VGPU, C1, -1)]
 
 
 @case

@@ -111,8 +111,8 @@ def _check(facts: Facts, plan: ReshapePlan, split: Split) -> None:
         message = f"Two moves of {name} from provider {uuid} take all that is left."
         split.refuse(ViolationCode.ALL_TWICE, message)
     for move in split.moves:
-        if move.amount is not None and move.amount < 1:
-            message = f"A move of {name} from provider {uuid} has less than one unit."
+        if move.amount is not None and move.amount < 0:
+            message = f"A move of {name} from provider {uuid} has a negative amount."
             split.refuse(ViolationCode.AMOUNT_INVALID, message, amount=move.amount)
     if Policy.FIT in {move.policy for move in split.moves} and name not in plan.fungible:
         message = f"Nothing can be chosen: the plan does not declare {name} fungible."

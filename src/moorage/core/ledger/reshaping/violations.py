@@ -40,7 +40,7 @@ class ViolationCode(StrEnum):
     SAME_PLACE = "same_place"
     """The source of a move is its target."""
     AMOUNT_INVALID = "amount_invalid"
-    """A move of less than one unit, or an assignment of a negative amount."""
+    """A move or an assignment of a negative amount."""
     POLICIES_DIFFER = "policies_differ"
     """The moves of one source have different policies."""
     ALL_TWICE = "all_twice"
