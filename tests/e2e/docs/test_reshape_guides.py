@@ -15,8 +15,8 @@ EVIDENCE = "cards.yaml"
 DONE = re.compile(r"^reshape ([A-Z]+) is done", re.MULTILINE)
 ID = re.compile(r"(?<=reshape )(undo )?([A-Z]+|[0-9a-f]{8}-[0-9a-f-]{27})(?= is done|\n|$)")
 DIGEST = re.compile(r"(?<=digest )([0-9a-f]{64}|DIGEST)")
-AGE = re.compile(r"(?<=\s)\d+s(?=\s)")
-GAP = re.compile(r"\t|\s{2,}")
+AGE = re.compile(r"(?<=\s)(\d+s|[\d-]{10}T[\d:+]+)(?=\s)")
+GAP = re.compile(r"\s*\t\s*|\s{2,}")
 REFUSED = "cannot be carried out"
 LATEST = "moorage reshape list --limit 1 | tail -n 1 | cut -f 1"
 
