@@ -154,7 +154,7 @@ def test_the_terminal_is_restored(top: Watched, end: str, code: int) -> None:
 def test_the_terminal_is_restored_after_a_fault() -> None:
     """A fault of the program is shown on the shell's screen."""
     code = (
-        "from moorage.cli.support.screen import Screen\n"
+        "from moorage.cli.commands.top.screen import Screen\n"
         "with Screen() as screen:\n"
         "    screen.draw(['here', 'q quit'])\n"
         "    screen.keys(30)\n"

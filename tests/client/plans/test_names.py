@@ -1,5 +1,7 @@
 """Classes and hosts that get other names: the plans name no consumer."""
 
+from typing import Any
+
 import pytest
 
 from moorage.client.plans.class_renaming import rename_class_plan
@@ -97,7 +99,7 @@ def test_a_host_is_replaced_by_one_that_exists() -> None:
 
 
 @pytest.mark.parametrize(("old", "new"), [(NODE, NODE), (NODE, CARD), (CARD, NODE)])
-def test_hosts_that_cannot_be_replaced(old: object, new: object) -> None:
+def test_hosts_that_cannot_be_replaced(old: Any, new: Any) -> None:
     """Neither by themselves nor within their own tree."""
     with pytest.raises(PlanError, match=r"own place|is below"):
-        replaced_host_plan(old, new, None, TREE)  # type: ignore[arg-type]
+        replaced_host_plan(old, new, None, TREE)

@@ -10,8 +10,8 @@
   and evidence, `jobs.py` the jobs to simulate; `irreversible.py` asks before what cannot be undone,
   `backup_folder.py` keeps the newest backups.
 * Output: `output.py` prints, `progress.py` how far a command is; `tables.py` draws lists for a
-  terminal, which `terminal.py` measures; `screen.py` lets a command draw on the whole screen;
-  `views/` has what is printed about pools, leases, the fleet, rollouts and reports.
+  terminal, which `terminal.py` measures; `views/` has what is printed about pools, leases, the
+  fleet, rollouts and reports.
 
 May import everything but faces.
 """

@@ -1,7 +1,7 @@
 """`moorage top`: shows the first ticket of each line and why it waits; live on a terminal.
 
 `pools.py` has the lines of pools, `rooms.py` what can be looked at, `display.py` asks the
-server, draws, and knows what keys do.
+server, and knows what keys do; `screen.py` draws on the whole screen.
 """
 
 import os

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import click
 
 from moorage.cli.commands.top.rooms import AdmissionRoom, FleetRoom, Room
+from moorage.cli.commands.top.screen import QUIT, Screen
 from moorage.cli.support.output import printable
-from moorage.cli.support.screen import QUIT, Screen
 from moorage.cli.support.tables import BAD, FAINT, draw
 from moorage.cli.support.terminal import has_colours, size_of_terminal, width_of, wrapped
 from moorage.client.decoding import UndecodableError
