@@ -2,17 +2,25 @@
 
 import json
 import random
+import re
 import socket
 import struct
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from tests.e2e.support.carried import eventually
-from tests.faces.boskos.boskos_server import BoskosServer, http_request, parse_answer, serve_boskos
+from tests.faces.boskos.boskos_server import (
+    SECONDS_MAX,
+    BoskosServer,
+    http_request,
+    parse_answer,
+    serve_boskos,
+)
 
 CALLERS = 25
 SECONDS = 4.0
@@ -25,6 +33,13 @@ def boskos(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BoskosServer]:
     """Return a server."""
     with serve_boskos(tmp_path_factory.mktemp("hasty")) as server:
         yield server
+
+
+def is_whole(answer: bytes) -> bool:
+    """Tell whether an answer has come to its end."""
+    head, end, body = answer.partition(b"\r\n\r\n")
+    length = re.search(rb"(?i)content-length: (\d+)", head)
+    return bool(end and length) and len(body) == int(length[1])
 
 
 class Caller:
@@ -50,9 +65,17 @@ class Caller:
                     self.given_up += 1
                     self._end(connection)
                     continue
-            if b" 200 " in answer:
-                self.got += 1
-                self.boskos.call("POST", "/lease/release", parse_answer(answer).body.encode())
+                if b" 200 " in answer:
+                    self.got += 1
+                    self._give_back(connection, answer)
+
+    def _give_back(self, connection: socket.socket, answer: bytes) -> None:
+        """Release what an answer grants, of which a part has come: it may come in pieces."""
+        connection.settimeout(SECONDS_MAX)
+        while not is_whole(answer):
+            answer += connection.recv(65_536)
+        given = self.boskos.call("POST", "/lease/release", parse_answer(answer).body.encode())
+        assert given.status == 204, given
 
     def _end(self, connection: socket.socket) -> None:
         """End a connection in one of the ways that there are."""
@@ -68,11 +91,9 @@ def test_nothing_is_lost(boskos: BoskosServer) -> None:
     boskos.native("PUT", "/v1/pools/hasty", {"limit": LIMIT})
     callers = [Caller(boskos, "hasty", seed) for seed in range(CALLERS)]
     until = time.monotonic() + SECONDS
-    threads = [threading.Thread(target=one.work, args=(until,)) for one in callers]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(CALLERS) as threads:
+        for done in [threads.submit(one.work, until) for one in callers]:
+            done.result()
     assert sum(one.got for one in callers)
     assert sum(one.given_up for one in callers)
     eventually(lambda: True if idle(boskos) else None, SOON)
