@@ -84,7 +84,7 @@ class Caller:
         if how == "reset":
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         elif how == "half":
-            # A client that ends its half after all bytes have come counts as their reader, so it reads.
+            # By the rule, a client that ends its half after all bytes have come has read them.
             connection.shutdown(socket.SHUT_WR)
             connection.settimeout(SECONDS_MAX)
             answer = read_all(connection)
