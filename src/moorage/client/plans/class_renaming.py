@@ -16,7 +16,7 @@ def rename_class_plan(old: str, new: str, providers: Iterable[ProviderShown]) ->
 
     Args:
         old: the class as it is.
-        new: the class as it shall be; it must exist when the plan is committed.
+        new: the class that replaces it; it must exist when the plan is committed.
         providers: those to consider.
 
     Raises:

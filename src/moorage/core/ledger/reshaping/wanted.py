@@ -31,7 +31,7 @@ class Owner(Struct, frozen=True):
 
 
 class Wanted(Struct):
-    """What shall be true in the end, and which exceptions from the constraints hold.
+    """The wanted result, and which exceptions from the constraints hold.
 
     Attributes:
         providers: those that are created, renamed or moved; None: deleted.
