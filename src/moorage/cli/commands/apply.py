@@ -1,6 +1,5 @@
 """`moorage apply`: creates and changes pools as described in a file."""
 
-import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -12,6 +11,7 @@ from moorage.cli.support.command import administering, at_server
 from moorage.cli.support.options import example, json_option
 from moorage.cli.support.output import FAILED, USAGE, Failure, say, show_json
 from moorage.cli.support.pool_files import Difference, differences, read
+from moorage.cli.support.terminal import can_ask
 from moorage.cli.support.views.pool_text import changed_of
 from moorage.client.admission import Admission
 from moorage.client.transport import RefusedError
@@ -51,7 +51,7 @@ def apply(path: str, yes: bool, dry_run: bool, as_json: bool) -> None:
     at the same time.
     """
     asks = not (yes or dry_run)
-    alone = as_json or not (sys.stdin.isatty() and sys.stdout.isatty())
+    alone = not can_ask(as_json=as_json)
     wanted = read(path)
     with at_server(Admission) as admission:
         there = list(admission.pools())

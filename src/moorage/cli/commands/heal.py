@@ -1,7 +1,6 @@
 """`moorage heal`: releases what an audit has found, in one reshape that can be undone."""
 
 import json
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +12,7 @@ from moorage.cli.support.command import administering, server
 from moorage.cli.support.options import example, json_option, wide_option
 from moorage.cli.support.output import CONFLICT, FAILED, USAGE, Failure, say, show_json
 from moorage.cli.support.tables import Column, show_rows
+from moorage.cli.support.terminal import can_ask
 from moorage.client.ledger import Ledger
 from moorage.client.reshapes import PlanRefusedError, Reshapes
 from moorage.client.transport import RefusedError
@@ -71,7 +71,7 @@ def heal(
 
     The exit code is 4 if nothing is left to heal.
     """
-    if not (dry_run or yes) and (as_json or not (sys.stdin.isatty() and sys.stdout.isatty())):
+    if not (dry_run or yes or can_ask(as_json=as_json)):
         raise Failure(
             USAGE,
             "cannot ask for confirmation without a terminal or with --json: add --yes, or look at"

@@ -1,6 +1,5 @@
 """`moorage reshape`: change the shape of trees of providers by plans, and undo it."""
 
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import islice
@@ -14,6 +13,7 @@ from moorage.cli.support.documents import read
 from moorage.cli.support.options import WholeNumber, example, json_option, wide_option
 from moorage.cli.support.output import CONFLICT, FAILED, USAGE, Failure, say, show_json, show_table
 from moorage.cli.support.tables import NOTHING, Column, Row, show_rows
+from moorage.cli.support.terminal import can_ask
 from moorage.cli.support.views.cells import age_cell, id_cells, timed
 from moorage.cli.support.views.reshape_text import (
     names_of,
@@ -231,7 +231,7 @@ def _read(path: str) -> ReshapePlan:
 
 def _check_askable(*, yes: bool, as_json: bool) -> None:
     """Raise Failure: 2, nobody can be asked."""
-    if not yes and (as_json or not (sys.stdin.isatty() and sys.stdout.isatty())):
+    if not (yes or can_ask(as_json=as_json)):
         raise Failure(
             USAGE,
             "cannot ask for confirmation without a terminal or with --json: add --yes, or look at"

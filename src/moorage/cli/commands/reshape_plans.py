@@ -88,12 +88,12 @@ def split(
     commit`.
     """
 
-    def parsed(document: Any) -> "Evidence":
+    def parse(document: Any, _: ProviderShown) -> "Evidence":
         from moorage.client.plans.evidence import of_class
 
         return of_class(document, name)
 
-    _split(parent, path, lambda _: parsed, output, fit=fit, accept_drift=accept_drift)
+    _split(parent, path, parse, output, fit=fit, accept_drift=accept_drift)
 
 
 @click.command(epilog=example("moorage reshape numa --provider node-1 --by cells.yaml -o p.json"))
@@ -109,12 +109,12 @@ def numa(parent: str, path: str, fit: bool, accept_drift: tuple[str, ...], outpu
     Such as VCPU, MEMORY_MB and huge pages. Otherwise it is as `moorage reshape split`.
     """
 
-    def parsed(document: Any) -> "Evidence":
+    def parse(document: Any, _: ProviderShown) -> "Evidence":
         from moorage.client.plans.evidence import of_cells
 
         return of_cells(document)
 
-    _split(parent, path, lambda _: parsed, output, fit=fit, accept_drift=accept_drift)
+    _split(parent, path, parse, output, fit=fit, accept_drift=accept_drift)
 
 
 @click.command(epilog=example("moorage reshape pci --provider node-1 --by devices.yaml -o p.json"))
@@ -130,12 +130,12 @@ def pci(parent: str, path: str, fit: bool, accept_drift: tuple[str, ...], output
     Their names are those that Nova gives them. Otherwise it is as `moorage reshape split`.
     """
 
-    def reader(host: ProviderShown) -> "Callable[[Any], Evidence]":
+    def parse(document: Any, host: ProviderShown) -> "Evidence":
         from moorage.client.plans.evidence import of_devices
 
-        return lambda document: of_devices(document, host.name)
+        return of_devices(document, host.name)
 
-    _split(parent, path, reader, output, fit=fit, accept_drift=accept_drift)
+    _split(parent, path, parse, output, fit=fit, accept_drift=accept_drift)
 
 
 @click.command(
@@ -220,7 +220,7 @@ def _moved(ledger: Ledger, old: ProviderShown, new: str, name: str | None) -> Re
 def _split(
     text: str,
     path: str,
-    reader: "Callable[[ProviderShown], Callable[[Any], Evidence]]",
+    parse: "Callable[[Any, ProviderShown], Evidence]",
     output: str,
     *,
     fit: bool,
@@ -231,7 +231,7 @@ def _split(
 
     with at_server(Ledger) as ledger, _plan_errors():
         parent = ids.provider_named(ledger, text)
-        evidence = read(path, "the evidence", reader(parent))
+        evidence = read(path, "the evidence", lambda document: parse(document, parent))
         named = (ledger.providers_named(child.name) for child in evidence.children)
         children = {one.name: one for found in named for one in found}
         plan = split_plan(

@@ -5,13 +5,13 @@ go on. Those that cost a machine, or its UUID, or its place in the ledger, want 
 """
 
 import functools
-import sys
 from collections.abc import Callable
 from typing import Any, Final
 
 import click
 
 from moorage.cli.support.output import FAILED, USAGE, Failure
+from moorage.cli.support.terminal import can_ask
 
 IRREVERSIBLE: Final = {
     "agent decommission": "Decommission agent {} permanently? Its UUID can never be used again",
@@ -49,7 +49,7 @@ def irreversible(name: str) -> Callable[[Callable[..., None]], Callable[..., Non
 def _ask(name: str, yes: bool, as_json: bool, what: str) -> None:
     if yes:
         return
-    if not as_json and sys.stdin.isatty() and sys.stdout.isatty():
+    if can_ask(as_json=as_json):
         question = IRREVERSIBLE[name].format(what)
         if not click.confirm(question if "?" in question else f"{question}?"):
             raise Failure(FAILED, "nothing was changed")

@@ -1,4 +1,4 @@
-"""What a terminal is: how wide it is, whether it has colours, how wide a text is on it."""
+"""What a terminal is: its width, its colours, whether a person is there; how wide texts are."""
 
 import os
 import re
@@ -31,6 +31,11 @@ def size_of_terminal(stream: IO[str] | None = None) -> os.terminal_size:
 def _set(name: str) -> int:
     text = os.environ.get(name, "")
     return int(text) if text.isdecimal() else 0
+
+
+def can_ask(*, as_json: bool) -> bool:
+    """Return whether a person can be asked: output as JSON is for a program."""
+    return not as_json and sys.stdin.isatty() and sys.stdout.isatty()
 
 
 def has_colours(environment: Mapping[str, str]) -> bool:

@@ -2,7 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
+
+if TYPE_CHECKING:
+    from moorage.wire.providers import ProviderShown
 
 Code = Literal[
     "orphan",
@@ -70,6 +73,25 @@ class Finding:
     def key(self) -> tuple[str, str, str]:
         """Return what tells it from all others of one audit."""
         return self.code, self.consumer, self.provider
+
+
+def about(
+    provider: "ProviderShown",
+    code: Code,
+    message: str,
+    *,
+    host: str | None = None,
+    delete: tuple[str, ...] = (),
+) -> Finding:
+    """Return a finding about a provider; `host`: that of its tree, by default itself."""
+    return Finding(
+        code=code,
+        message=message,
+        provider=provider.uuid,
+        generation=provider.generation,
+        host=provider.name if host is None else host,
+        delete=delete,
+    )
 
 
 @dataclass(frozen=True, slots=True)

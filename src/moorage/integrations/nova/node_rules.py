@@ -6,7 +6,7 @@ from typing import Any
 
 from moorage.integrations.ironic.report.mapping import is_reserved
 from moorage.integrations.nova.facts import Server
-from moorage.integrations.nova.findings import Finding
+from moorage.integrations.nova.findings import Finding, about
 from moorage.integrations.nova.ledger_view import Held
 from moorage.integrations.nova.provider_rules import QUIET
 from moorage.wire.providers import ProviderShown
@@ -18,13 +18,7 @@ def ghost_node(root: ProviderShown, node: Node | None) -> Finding | None:
     """ghost_node: a provider of a node for which Ironic answers 404."""
     if node is not None:
         return None
-    return Finding(
-        code="ghost_node",
-        message="Ironic answers 404 for this node",
-        provider=root.uuid,
-        generation=root.generation,
-        host=root.name,
-    )
+    return about(root, "ghost_node", "Ironic answers 404 for this node")
 
 
 def node_without_provider(node: Node, provider: ProviderShown | None) -> Finding | None:
@@ -52,12 +46,8 @@ def node_traits(root: ProviderShown, node: Node) -> Finding | None:
     left = sorted(one for one in root.traits if one.startswith("CUSTOM_") and one not in owned)
     if not left:
         return None
-    return Finding(
-        code="trait_without_owner",
-        message=f"neither the node nor a reporter has {', '.join(left)}",
-        provider=root.uuid,
-        generation=root.generation,
-        host=root.name,
+    return about(
+        root, "trait_without_owner", f"neither the node nor a reporter has {', '.join(left)}"
     )
 
 
@@ -91,10 +81,4 @@ def instance_disagrees(
 
 
 def _disagrees(root: ProviderShown, message: str) -> Finding:
-    return Finding(
-        code="instance_disagrees",
-        message=message,
-        provider=root.uuid,
-        generation=root.generation,
-        host=root.name,
-    )
+    return about(root, "instance_disagrees", message)

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from moorage.integrations.nova.facts import IRONIC, Service
-from moorage.integrations.nova.findings import Finding, Unclear
+from moorage.integrations.nova.findings import Finding, Unclear, about
 from moorage.integrations.nova.ledger_view import COMPUTE_NODE, Providers, service_named
 from moorage.integrations.placement.capacity_there import capacity_there
 from moorage.wire.providers import ProviderShown
@@ -67,12 +67,10 @@ def dead_provider(
     tree = providers.tree_of(root.uuid)
     used = any(inventory.used for one in tree for inventory in one.inventories.values())
     below = [one.uuid for one in tree if one.parent is not None]
-    return Finding(
-        code="dead_provider",
-        message=f"Nova has neither the compute node nor its service{'; in use' if used else ''}",
-        provider=root.uuid,
-        generation=root.generation,
-        host=root.name,
+    return about(
+        root,
+        "dead_provider",
+        f"Nova has neither the compute node nor its service{'; in use' if used else ''}",
         delete=() if used else (*below, root.uuid),
     )
 
@@ -90,13 +88,7 @@ def over_capacity(provider: ProviderShown, providers: Providers) -> Finding | No
     if not over:
         return None
     said = ", ".join(f"{one.used} of {capacity_there(one)} {name}" for name, one in over.items())
-    return Finding(
-        code="over_capacity",
-        message=f"it gives {said}",
-        provider=provider.uuid,
-        generation=provider.generation,
-        host=provider.name,
-    )
+    return about(provider, "over_capacity", f"it gives {said}")
 
 
 def disabled_trait(root: ProviderShown, providers: Providers, hosts: Hosts) -> Finding | None:
@@ -106,12 +98,10 @@ def disabled_trait(root: ProviderShown, providers: Providers, hosts: Hosts) -> F
     service = hosts.services.get(providers.hypervisors[root.uuid].host)
     if service is None or service.is_unknown or not (service.is_enabled and service.is_up):
         return None
-    return Finding(
-        code="trait_without_owner",
-        message=f"{DISABLED}, although the service {service.host} is enabled and up",
-        provider=root.uuid,
-        generation=root.generation,
-        host=root.name,
+    return about(
+        root,
+        "trait_without_owner",
+        f"{DISABLED}, although the service {service.host} is enabled and up",
     )
 
 
@@ -128,11 +118,10 @@ def empty_child(
         return None
     if now - child.updated_at < QUIET:
         return None
-    return Finding(
-        code="child_without_evidence",
-        message="it has neither inventories nor traits nor children",
-        provider=child.uuid,
-        generation=child.generation,
+    return about(
+        child,
+        "child_without_evidence",
+        "it has neither inventories nor traits nor children",
         host=providers.name_of(child.root),
         delete=(child.uuid,),
     )

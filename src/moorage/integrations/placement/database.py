@@ -270,7 +270,7 @@ def _keep_odd_times(engine: Engine) -> None:
                 return bytes(data).decode()
 
     @sa.event.listens_for(engine, "connect")
-    def connected(connection: Any, _record: Any) -> None:
+    def register(connection: Any, _record: Any) -> None:
         connection.adapters.register_loader("timestamp", Plain)
         connection.adapters.register_loader("timestamptz", Zoned)
 

@@ -81,16 +81,12 @@ def facts_read(
     try:
         asked = next(plan)
         while True:
-            found = yield [_unlocked(one) for one in asked if _block(one) not in LOCKS]
+            found = yield [_unlocked(one) for one in asked if one.block not in LOCKS]
             rest = iter(found)
-            asked = plan.send([[] if _block(one) in LOCKS else next(rest) for one in asked])
+            asked = plan.send([[] if one.block in LOCKS else next(rest) for one in asked])
     except StopIteration as stop:
         facts: Facts = stop.value
         return facts
-
-
-def _block(statement: Statement) -> str:
-    return statement.block
 
 
 def _unlocked(statement: Statement) -> Statement:
