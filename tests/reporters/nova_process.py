@@ -10,6 +10,9 @@ from tests.support.ironic import ROOT
 
 NOVA_SIDE = "tests.reporters.nova_side"
 
+THREADS = {"OS_NOVA_DISABLE_EVENTLET_PATCHING": "true"}
+"""Nova's threading mode: eventlet, the other, is deprecated."""
+
 
 class Nova:
     """Nova's own code, in its environment. `module` is the program that answers."""
@@ -18,15 +21,16 @@ class Nova:
         self, python: Path, url: str, token: str, log: Path, module: str = NOVA_SIDE
     ) -> None:
         self._log = log
-        self.process = subprocess.Popen(
-            [python, "-m", module, url, token],
-            cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": "src", "OS_NOVA_DISABLE_EVENTLET_PATCHING": "true"},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=log.open("w"),
-            text=True,
-        )
+        with log.open("w") as errors:
+            self.process = subprocess.Popen(
+                [python, "-m", module, url, token],
+                cwd=ROOT,
+                env={**os.environ, "PYTHONPATH": "src", **THREADS},
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+            )
 
     def ask(self, what: str, argument: Any) -> dict[str, Any]:
         """Ask for one thing; return the answer."""
@@ -40,6 +44,4 @@ class Nova:
 
     def close(self) -> None:
         """End it."""
-        assert self.process.stdin is not None
-        self.process.stdin.close()
-        self.process.wait()
+        self.process.communicate()

@@ -8,9 +8,17 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-from tests.support.nova_double.database import Cell, Database, Instance, Migration, Node
+from moorage.integrations.nova.facts import SOFT_DELETED
+from tests.support.nova_double.database import (
+    Cell,
+    Database,
+    Instance,
+    Mapping,
+    Migration,
+    Node,
+)
 
-T = TypeVar("T")
+T = TypeVar("T", Instance, Migration, Node)
 Reply = tuple[int, Any]
 
 LIMIT = 1_000
@@ -63,8 +71,7 @@ class Api:
         if mapping.cell.is_down:
             if mapping.queued_for_delete or uuid not in database.specs:
                 return _missing(f"Instance {uuid} could not be found.")
-            unknown = {"id": uuid, "status": "UNKNOWN", "tenant_id": mapping.project}
-            return 200, {"server": {**unknown, "OS-EXT-STS:power_state": 0}}
+            return 200, {"server": _unknown(uuid, mapping)}
         found = mapping.cell.instances.get(uuid)
         if found is None or found.deleted:
             return _missing(f"Instance {uuid} could not be found.")
@@ -73,6 +80,8 @@ class Api:
     def _actions(self, uuid: str) -> Reply:
         """Return the history, which deleted instances keep until they are archived."""
         mapping = self.database.mappings.get(uuid)
+        if mapping is not None and mapping.cell is None and uuid in self.database.requests:
+            return 200, {"instanceActions": []}
         if mapping is None or mapping.cell is None or uuid not in mapping.cell.instances:
             return _missing(f"Instance {uuid} could not be found.")
         if mapping.cell.is_down:
@@ -80,7 +89,10 @@ class Api:
         return 200, {"instanceActions": [{"action": "create", "instance_uuid": uuid}]}
 
     def _servers(self, query: dict[str, str]) -> Reply:
-        """List by host: with a filter, cells that do not answer are left out in silence."""
+        """List by host: with a filter, cells that do not answer are left out in silence.
+
+        So are, in all lists, servers that were deleted and can be restored.
+        """
         host = query.get("host")
         there = self.database.hosts.get(host or "")
         found = [
@@ -88,15 +100,17 @@ class Api:
             for cell in self._up()
             if host is None or there in (None, cell)
             for one in cell.instances.values()
-            if not one.deleted and (host is None or one.host == host)
+            if not one.deleted
+            and one.vm_state != SOFT_DELETED
+            and (host is None or one.host == host)
         ]
         if host is None:
             found = [*self.database.requests.values(), *found]
-        return self._page("servers", found, query, _shown, lambda one: one.uuid)
+        return self._page("servers", found, query, _shown)
 
     def _migrations(self, query: dict[str, str]) -> Reply:
         found = [one for cell in self._up() for one in reversed(cell.migrations.values())]
-        return self._page("os-migrations", found, query, _moved, lambda one: one.uuid, "migrations")
+        return self._page("os-migrations", found, query, _moved, "migrations")
 
     def _services(self, query: dict[str, str]) -> list[dict[str, Any]]:
         """List those of cells that answer, and of the others what the host mappings have."""
@@ -115,17 +129,27 @@ class Api:
         return [*shown, *({"binary": binary, "host": host, "status": "UNKNOWN"} for host in silent)]
 
     def _hypervisors(self, query: dict[str, str]) -> Reply:
-        """List those with a service and a host mapping; one cell that is away fails all of it."""
-        if any(cell.is_down for cell in self.database.cells):
-            return _fault()
-        found = [
-            one
-            for cell in self._up()
-            for one in cell.nodes.values()
-            if one.host in self.database.hosts
-        ]
-        path = "os-hypervisors/detail"
-        return self._page(path, found, query, _node, lambda one: one.uuid, "hypervisors")
+        """List those with a service and a host mapping, cell by cell.
+
+        A page that needs a cell that is away fails. One from which a node was left out has no link
+        to the next page: such a list ends too early.
+        """
+        found: list[Node] = []
+        begun = (marker := query.get("marker")) is None
+        for cell in self.database.cells:
+            if begun and len(found) >= self.limit:
+                break
+            if cell.is_down:
+                return _fault()
+            nodes = [*cell.nodes.values()]
+            if not begun and marker in cell.nodes:
+                begun = True
+                nodes = nodes[[*cell.nodes].index(marker) + 1 :]
+            found += nodes if begun else ()
+        if not begun:
+            return _unknown_marker(marker)
+        page = [one for one in found[: self.limit] if one.host in self.database.hosts]
+        return self._linked("os-hypervisors/detail", page, query, _node, "hypervisors")
 
     def _hypervisor(self, uuid: str) -> Reply:
         for cell in self.database.cells:
@@ -142,23 +166,35 @@ class Api:
         found: list[T],
         query: dict[str, str],
         shown: Callable[[T], dict[str, Any]],
-        key: Callable[[T], str],
         member: str = "servers",
     ) -> Reply:
         first = 0
         if (marker := query.get("marker")) is not None:
-            places = (place for place, one in enumerate(found) if key(one) == marker)
+            places = (place for place, one in enumerate(found) if one.uuid == marker)
             first = next(places, -1) + 1
             if not first:
-                message = f"marker [{marker}] not found"
-                return 400, {"badRequest": {"code": 400, "message": message}}
-        page = found[first : first + self.limit]
+                return _unknown_marker(marker)
+        return self._linked(path, found[first : first + self.limit], query, shown, member)
+
+    def _linked(
+        self,
+        path: str,
+        page: list[T],
+        query: dict[str, str],
+        shown: Callable[[T], dict[str, Any]],
+        member: str,
+    ) -> Reply:
+        """Return a page, with a link to the next one if it is full."""
         content: dict[str, Any] = {member: [shown(one) for one in page]}
         if len(page) == self.limit:
-            asked = urlencode({**query, "marker": key(page[-1])})
+            asked = urlencode({**query, "marker": page[-1].uuid})
             address = f"{FIRST_PART}/{path}?{asked}"
             content[f"{member}_links"] = [{"rel": "next", "href": address}]
         return 200, content
+
+
+def _unknown_marker(marker: str | None) -> Reply:
+    return 400, {"badRequest": {"code": 400, "message": f"marker [{marker}] not found"}}
 
 
 def _fault() -> Reply:
@@ -175,6 +211,20 @@ STATUSES = {
     "stopped": "SHUTOFF",
     "resized": "VERIFY_RESIZE",
 }
+
+
+def _unknown(uuid: str, mapping: Mapping) -> dict[str, Any]:
+    """Return what the mapping and the request spec say of an instance."""
+    assert mapping.cell is not None
+    known = mapping.cell.instances[uuid]
+    return {
+        "id": uuid,
+        "status": "UNKNOWN",
+        "tenant_id": mapping.project,
+        "image": "",
+        "flavor": known.flavor,
+        "OS-EXT-STS:power_state": 0,
+    }
 
 
 def _shown(one: Instance) -> dict[str, Any]:

@@ -29,7 +29,7 @@ class Instance:
     node: str | None = None
     vm_state: str = "building"
     task_state: str | None = "scheduling"
-    image: str = "cirros"
+    image: str = "00000008-0000-4000-8000-000000000001"
     deleted: bool = False
 
 

@@ -19,11 +19,12 @@ class NovaDouble:
     """A double of Nova on a free port. Asynchronous context manager.
 
     `requests` has the paths that were asked, `busiest` the most at one moment. `busy`: how many
-    requests are refused first, with 429. `ironic`: the address of an Ironic for the catalog.
+    requests are refused first, with 429. `ironic`: the address of an Ironic for the catalog,
+    `compute` that of another Nova.
     """
 
     def __init__(self, api: Api, ironic: str = "") -> None:
-        self.api, self.ironic = api, ironic
+        self.api, self.ironic, self.compute = api, ironic, ""
         self.requests: list[str] = []
         self.logins = self.busy = self.busiest = 0
         self.valid = SECRET
@@ -35,6 +36,7 @@ class NovaDouble:
         application = web.Application()
         application.router.add_get("/v3", self._version)
         application.router.add_post("/v3/auth/tokens", self._login)
+        application.router.add_get("/v3/auth/tokens", self._validate)
         application.router.add_get("/v2.1/{path:.*}", self._answer)
         self._runner = web.AppRunner(application, access_log=None, shutdown_timeout=0.1)
         await self._runner.setup()
@@ -67,18 +69,32 @@ class NovaDouble:
         if user["password"] != PASSWORD:
             return web.json_response({"error": {"code": 401, "message": "no"}}, status=401)
         self.logins += 1
-        catalog = [_service("compute", f"{self.url}/v2.1")]
+        headers = {"X-Subject-Token": self.valid}
+        return web.json_response({"token": self._token()}, status=201, headers=headers)
+
+    async def _validate(self, request: web.Request) -> web.Response:
+        """Say of whom a token is, as services ask."""
+        if request.headers.get("X-Subject-Token") != self.valid:
+            return web.json_response({"error": {"code": 404}}, status=404)
+        return web.json_response({"token": self._token()})
+
+    def _token(self) -> dict[str, Any]:
+        catalog = [
+            _service("identity", f"{self.url}/v3"),
+            _service("compute", self.compute or f"{self.url}/v2.1"),
+        ]
         if self.ironic:
             catalog.append(_service("baremetal", self.ironic))
-        token = {
+        domain = {"id": "default", "name": "Default"}
+        return {
             "expires_at": "2099-01-01T00:00:00.000000Z",
             "issued_at": "2026-01-01T00:00:00.000000Z",
             "methods": ["password"],
             "catalog": catalog,
-            "user": {"id": "u", "name": "admin", "domain": {"id": "default", "name": "Default"}},
+            "user": {"id": "u", "name": "admin", "domain": domain},
+            "project": {"id": "admin", "name": "admin", "domain": domain},
+            "roles": [{"id": name, "name": name} for name in ("admin", "member", "reader")],
         }
-        headers = {"X-Subject-Token": self.valid}
-        return web.json_response({"token": token}, status=201, headers=headers)
 
     async def _answer(self, request: web.Request) -> web.Response:
         self._now += 1

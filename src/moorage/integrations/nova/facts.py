@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+SOFT_DELETED: Final = "soft-delete"
 SETTLED: Final = frozenset(
-    {"active", "paused", "suspended", "stopped", "rescued", "shelved", "soft-delete"}
+    {"active", "paused", "suspended", "stopped", "rescued", "shelved", SOFT_DELETED}
 )
 """The states of a server that is on its host, and stays there unless somebody asks for more."""
 
@@ -60,6 +61,11 @@ class Server:
     def is_settled(self) -> bool:
         """Return whether it is on its host, and nothing is being done to it."""
         return bool(self.host) and not self.task_state and self.vm_state in SETTLED
+
+    @property
+    def is_listed(self) -> bool:
+        """Return whether lists have it: those that can still be restored are in none."""
+        return self.vm_state != SOFT_DELETED
 
     @property
     def is_offloaded(self) -> bool:

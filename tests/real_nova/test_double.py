@@ -1,0 +1,83 @@
+"""The double of Nova answers as nova itself does, for all states that an audit meets.
+
+A real nova gets the rows that the double has, written with its own objects; then everything that an
+audit may ask is asked of both.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from moorage.integrations.nova.asking import Nova
+from moorage.integrations.nova.audit import Audit, Report, Wishes
+from moorage.integrations.nova.pacing import Answer
+from moorage.integrations.nova.state_file import StateFile
+from tests.real_nova.mirror import LIMIT, RealNova, paths_of, said, whole
+from tests.simulation.nova.faults import Faults, Key
+from tests.simulation.nova.world import World
+from tests.support.nova_double.api import Api
+from tests.support.nova_double.server import NovaDouble
+
+STRANGER = "00000009-0000-4000-8000-000000000009"
+AT_ONCE = 8
+
+
+class Scene:
+    """A world with all faults and lures, and a real nova that has its rows."""
+
+    def __init__(self, nova: RealNova, world: World, faults: Faults, api: Api) -> None:
+        self.nova, self.world, self.faults, self.api = nova, world, faults, api
+
+    async def differing(self) -> list[str]:
+        """Return the paths that both answer in different ways."""
+
+        async def double(path: str) -> Answer:
+            return Answer(*self.api.answer(path))
+
+        return [
+            path
+            for path in paths_of(self.world.database, [STRANGER])
+            if said(await whole(double, path)) != said(await whole(self.nova.send, path))
+        ]
+
+    async def audit(self) -> Report:
+        """Audit the ledger of the world against the real nova."""
+        nova = Nova(self.nova.send, AT_ONCE)
+        audit = Audit(self.world.ledger, nova, self.world, Wishes(settle=0.0), lambda *_: None)
+        return await audit.run(StateFile(None, ""))
+
+    def found(self, report: Report) -> set[Key]:
+        """Return the keys of the findings."""
+        return {one.key for one in report.findings}
+
+
+@asynccontextmanager
+async def scene(folder: Path) -> AsyncIterator[Scene]:
+    """Yield a scene; nobody does anything in it by himself."""
+    world = World(0, hosts=3, metal=2)
+    world.faults = 0.0
+    faults = Faults(world)
+    faults.plant(1)
+    api = Api(world.database, LIMIT)
+    async with NovaDouble(api) as double, RealNova(double, folder) as nova:
+        await nova.become(world.database)
+        yield Scene(nova, world, faults, api)
+
+
+def test_the_double_and_nova(tmp_path: Path) -> None:
+    """Both answer the same, and an audit finds the same faults and no lure, also without a cell."""
+
+    async def play() -> None:
+        async with scene(tmp_path) as it:
+            print(await it.differing())
+            report = await it.audit()
+            assert it.found(report) == it.faults.wanted
+            print(report.unclear)
+            for cell in it.world.database.cells:
+                cell.is_down = True
+                await it.nova.follow(it.world.database)
+                assert not await it.differing()
+                cell.is_down = False
+
+    asyncio.run(play())
