@@ -11,6 +11,7 @@ import pytest
 
 SHOWS = """
 import sys
+from moorage.cli.support.output import forget_unwritten
 from moorage.cli.support.progress import progress
 from moorage.client.run.clock import elapsed
 total = int(sys.argv[1])
@@ -18,6 +19,8 @@ until = elapsed() + 0.35
 with progress() as shown:
     while elapsed() < until:
         shown("comparing", 112_345, total)
+print("done")
+forget_unwritten(sys.stderr)
 """
 
 
@@ -27,7 +30,9 @@ def frames(columns: int, total: int) -> list[str]:
     fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
     command = [sys.executable, "-c", SHOWS, str(total)]
-    done = subprocess.run(command, env=environment, stderr=its, timeout=60, check=False)
+    done = subprocess.run(
+        command, env=environment, stdout=subprocess.DEVNULL, stderr=its, timeout=60, check=False
+    )
     os.close(its)
     said = b""
     try:
@@ -55,3 +60,15 @@ def test_without_a_total_there_is_no_share() -> None:
     shown = frames(80, 0)
     assert shown[1] == "comparing 112,345"
     assert not any("%" in one or "#" in one for one in shown)
+
+
+def test_the_work_goes_on_without_its_terminal() -> None:
+    """A window that is closed takes the bar away, and nothing else."""
+    ours, its = os.openpty()
+    command = [sys.executable, "-c", SHOWS, "1000000"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=its) as process:
+        os.close(its)
+        os.read(ours, 1)
+        os.close(ours)
+        output, _ = process.communicate(timeout=60)
+    assert (process.returncode, output) == (0, b"done\n")

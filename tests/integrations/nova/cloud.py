@@ -111,16 +111,19 @@ class World:
         self.placement.write({uuid: holdings})
         return uuid
 
-    async def command(self, *words: str, **variables: str) -> tuple[int, str, str]:
-        """Run a command of Moorage's; return its exit code, output and errors."""
-        environment = {
+    def environment(self, **variables: str) -> dict[str, str]:
+        """Return the variables of a command."""
+        return {
             **os.environ,
             "MOORAGE_URL": self.url,
             "MOORAGE_TOKEN": self.secret,
             "OS_CLIENT_CONFIG_FILE": str(self.folder / "clouds.yaml"),
             **variables,
         }
-        process = await warm.fork_async([*words], environment)
+
+    async def command(self, *words: str, **variables: str) -> tuple[int, str, str]:
+        """Run a command of Moorage's; return its exit code, output and errors."""
+        process = await warm.fork_async([*words], self.environment(**variables))
         output, errors = await process.communicate()
         return process.returncode or 0, output.decode(), errors.decode()
 

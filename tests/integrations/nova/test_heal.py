@@ -88,8 +88,9 @@ def test_a_wrong_file(tmp_path: Path) -> None:
     async def scene(it: World) -> None:
         plan = tmp_path / "plan.json"
         for text, said in (
-            ("{", "it is not JSON"),
-            ("[" * 100_000, "it is not JSON"),
+            ("{", "Expecting property name"),
+            ("[" * 100_000, "it is nested too deeply"),
+            ('{"kind": "moorage heal, 1", "kind": "x"}', "'kind' is defined twice"),
             ("[]", "it is not a plan of moorage audit nova"),
             ('{"kind": "moorage heal, 1", "heal": [{}]}', "one of its entries cannot be read"),
         ):

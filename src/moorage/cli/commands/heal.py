@@ -1,14 +1,13 @@
 """`moorage heal`: releases what an audit has found, in one reshape that can be undone."""
 
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from moorage.cli.support.command import administering, server
+from moorage.cli.support.documents import read
 from moorage.cli.support.options import example, json_option, wide_option
 from moorage.cli.support.output import CONFLICT, FAILED, USAGE, Failure, say, show_json
 from moorage.cli.support.tables import Column, show_rows
@@ -20,7 +19,6 @@ from moorage.integrations.nova.findings import CODES
 from moorage.integrations.nova.healing import (
     AT_ONCE,
     Entry,
-    PlanFileError,
     Skipped,
     changed,
     entries_of,
@@ -77,7 +75,8 @@ def heal(
             "cannot ask for confirmation without a terminal or with --json: add --yes, or look at"
             " --dry-run",
         )
-    entries = [one for one in _read(path) if not only or one.code in only]
+    found = read(path, "the plan of a heal", entries_of)
+    entries = [one for one in found if not only or one.code in only]
     with _refusals():
         transport = server()
         work = _Heal(Ledger(transport), Reshapes(transport))
@@ -89,13 +88,14 @@ def heal(
             if not yes and not click.confirm("Heal these?"):
                 raise Failure(FAILED, "nothing was changed")
             before = len(work.skipped)
-            done = work.carry_out(healed)
+            for one in work.carry_out(healed):
+                done.append(one)
+                if not as_json:  # at once: a later part may fail
+                    say(f"undo it with: moorage reshape undo {one}")
             if not as_json:
                 _show([], work.skipped[before:], wide=wide)
     if as_json:
         show_json(_document(work.healed if done else healed, work.skipped, done))
-    for one in () if as_json else done:
-        say(f"undo it with: moorage reshape undo {one}")
     if not healed:
         raise Failure(CONFLICT, "nothing is left to heal")
 
@@ -119,9 +119,11 @@ class _Heal:
                 left.append(entry)
         return [entry for part in _parts(left) for entry in self._planned(part)[0]]
 
-    def carry_out(self, entries: Sequence[Entry]) -> list[str]:
-        """Heal; return the ids of the reshapes."""
-        return [done for part in _parts(entries) if (done := self._carried_out(part)) is not None]
+    def carry_out(self, entries: Sequence[Entry]) -> Iterator[str]:
+        """Heal; yield the id of each reshape when it is done."""
+        for part in _parts(entries):
+            if (done := self._carried_out(part)) is not None:
+                yield done
 
     def _carried_out(self, part: list[Entry]) -> str | None:
         for _ in range(TRIES):
@@ -171,17 +173,6 @@ def _refusals() -> Iterator[None]:
 
     with refusals_translated():
         yield
-
-
-def _read(path: str) -> list[Entry]:
-    try:
-        return entries_of(json.loads(Path(path).read_text(encoding="utf-8")))
-    except OSError as error:
-        raise Failure(USAGE, f"cannot read {path}: {error.strerror}") from None
-    except PlanFileError as error:
-        raise Failure(USAGE, f"{path}: {error}") from None
-    except (ValueError, RecursionError):
-        raise Failure(USAGE, f"{path}: it is not JSON") from None
 
 
 def _show(healed: Sequence[Entry], skipped: Sequence[Skipped], *, wide: bool) -> None:

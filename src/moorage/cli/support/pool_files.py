@@ -13,13 +13,12 @@ from typing import Any, Literal
 
 import msgspec
 
+from moorage.cli.support.documents import YAML_ENDINGS, reason_of, yaml_read
 from moorage.cli.support.durations import NONE, pacing_parse
 from moorage.cli.support.output import USAGE, Failure
 from moorage.cli.support.views.pool_text import PROPERTIES, paced, property_text, wanted_of
 from moorage.client.run.durations import seconds_of
 from moorage.wire.admission import DURATIONS, Pacing, Pool, PoolWanted
-
-YAML_ENDINGS = (".yaml", ".yml")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,48 +67,6 @@ def read(path: str) -> dict[str, PoolWanted]:
         except ValueError as error:
             raise Failure(USAGE, f"{path}: pool {name}: {error}") from None
     return wanted
-
-
-def reason_of(error: Exception) -> str:
-    """Return what is wrong, without the number of an OSError."""
-    if isinstance(error, UnicodeDecodeError):
-        return "it is not UTF-8 text"
-    return getattr(error, "strerror", None) or str(error)
-
-
-def yaml_read(text: str) -> Any:
-    """Parse YAML. Raises ValueError, also for a repeated key."""
-    import yaml  # deferred: most files are TOML
-
-    loader = yaml.SafeLoader(text)
-    try:
-        node = loader.get_single_node()
-        if node is None:
-            return None
-        _check_names(node)
-        return loader.construct_document(node)
-    except yaml.YAMLError as error:
-        raise ValueError(" ".join(str(error).split())) from None
-    finally:
-        loader.dispose()
-
-
-def _check_names(root: Any) -> None:
-    """Raise ValueError for a repeated key in a mapping; in PyYAML the last one wins."""
-    rest, seen = [root], set()
-    while rest:
-        node = rest.pop()
-        if id(node) in seen or node.id == "scalar":
-            continue
-        seen.add(id(node))  # aliases may repeat a node, or form a cycle
-        if node.id == "sequence":
-            rest += node.value
-            continue
-        names = [name.value for name, _ in node.value]
-        twice = [name for name in names if names.count(name) > 1]
-        if twice:
-            raise ValueError(f"'{twice[0]}' is defined twice")
-        rest += [one for _, one in node.value]
 
 
 def _wanted(properties: Any) -> PoolWanted:

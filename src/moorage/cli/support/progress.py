@@ -23,21 +23,31 @@ class Progress:
         self._live = live
         self._shown = elapsed()
         self._drawn = 0
+        self._gone = False
+        """Whether standard error cannot be written, for instance because its terminal is gone."""
 
     def __call__(self, what: str, done: int, total: int) -> None:
         """Show it, if it is time."""
         now = elapsed()
-        if now - self._shown < (FRAME_SECONDS if self._live else LINE_SECONDS):
+        if self._gone or now - self._shown < (FRAME_SECONDS if self._live else LINE_SECONDS):
             return
         self._shown = now
         share = min(1.0, done / total) if total else None
         text = f"{what} {done:,}"
         if share is not None:
             text += f" of {total:,} ({share:.0%})"
-        if self._live:
-            self._draw(text, share)
-        else:
-            say(f"moorage: {text}", err=True)
+        with self._quiet_if_gone():
+            if self._live:
+                self._draw(text, share)
+            else:
+                say(f"moorage: {text}", err=True)
+
+    @contextmanager
+    def _quiet_if_gone(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError:  # nobody can see it any more: the work goes on
+            self._gone = True
 
     def _draw(self, text: str, share: float | None) -> None:
         columns = size_of_terminal(sys.stderr).columns
@@ -51,9 +61,10 @@ class Progress:
 
     def clear(self) -> None:
         """Take the bar away, before something else is printed."""
-        if self._drawn:
-            show_over("", self._drawn)
-            self._drawn = 0
+        if self._drawn and not self._gone:
+            with self._quiet_if_gone():
+                show_over("", self._drawn)
+        self._drawn = 0
 
 
 @contextmanager

@@ -1,9 +1,7 @@
 """The file of what a heal would change: written by an audit, and read by people first."""
 
-import json
 from collections.abc import Iterable
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any, Final
 
 from moorage.integrations.nova.findings import Finding
@@ -14,11 +12,6 @@ KIND: Final = "moorage heal, 1"
 def document_of(findings: Iterable[Finding], of: str) -> dict[str, Any]:
     """Return the findings that can be healed; `of` names the cloud and the ledger."""
     return {"kind": KIND, "of": of, "heal": [_plain(one) for one in findings if one.is_healable]}
-
-
-def write(path: Path, document: dict[str, Any]) -> None:
-    """Write a document. Raises OSError."""
-    path.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
 
 
 def _plain(one: Finding) -> dict[str, Any]:

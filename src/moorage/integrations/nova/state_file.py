@@ -60,11 +60,18 @@ class StateFile:
             raise StateError(f"cannot write {self._path}: {error.strerror}") from None
 
     def _opened(self, path: Path) -> TextIO:
-        """Open the file for new lines, after what is whole of it."""
+        """Open the file for new lines, after what is whole of it; a kill leaves the old or the new.
+
+        The last of `suspects` is not there yet.
+        """
         done = [{"host": host, "suspects": them} for host, them in self.suspects.items()]
-        file = path.open("w", encoding="utf-8")
+        path = path.resolve()
+        partial = path.with_name(f".{path.name}.partial")
+        file = partial.open("w", encoding="utf-8")
         for line in ({"kind": KIND, "of": self._of}, *done[:-1]):
             print(json.dumps(line), file=file)
+        file.flush()
+        partial.replace(path)
         return file
 
     def close(self) -> None:
@@ -74,10 +81,13 @@ class StateFile:
             self._file = None
 
     def remove(self) -> None:
-        """Remove the file: the audit is complete."""
+        """Remove the file: the audit is complete. Raises StateError."""
         self.close()
-        if self._path is not None:
-            self._path.unlink(missing_ok=True)
+        try:
+            if self._path is not None:
+                self._path.unlink(missing_ok=True)
+        except OSError as error:
+            raise StateError(f"cannot remove {self._path}: {error.strerror}") from None
 
 
 def _object(line: str) -> dict[str, Any] | None:

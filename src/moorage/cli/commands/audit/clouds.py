@@ -1,6 +1,7 @@
 """`moorage audit nova` and `moorage audit ironic`: what of the ledger is not so there."""
 
 import asyncio
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from moorage.cli.support.documents import write
 from moorage.cli.support.options import SecondsRange, WholeNumber, example, json_option, wide_option
 from moorage.cli.support.output import FAILED, UNREACHABLE, USAGE, Failure
 from moorage.cli.support.progress import progress
@@ -29,6 +31,9 @@ if TYPE_CHECKING:
     from moorage.integrations.placement.cloud import Cloud
 
 AT_ONCE = 8
+INTERRUPTED = 128 + signal.SIGINT
+"""As shells have it. SIGTERM and a terminal that hangs up end the process as they end any other."""
+
 SETTLE = 30.0
 
 _CLOUD = click.option(
@@ -92,11 +97,12 @@ def nova(
     looks in a row agree. Nova's answer counts only if the ledger shows the same before and after.
     What cannot be known, because a cell does not answer, is unclear.
 
-    Exit codes: 0 no finding; 1 there are findings.
+    Exit codes: 0 no finding; 1 there are findings; 130 Ctrl-C.
     """
-    with _faults():
-        from moorage.integrations.nova import plan_file
+    again = "" if state is None else ": the same command goes on from here"
+    with _faults(f"interrupted{again}"):
         from moorage.integrations.nova.audit import Wishes
+        from moorage.integrations.nova.plan_file import document_of
         from moorage.integrations.nova.state_file import StateFile
 
         url = moorage_url(server_of(words))
@@ -105,12 +111,11 @@ def nova(
         cloud = _cloud(os_cloud)
         work = _run((url, words), cloud, Wishes(settle, archived), kept, (requests, ironic, True))
         report = asyncio.run(work)
-    if output is not None:
-        try:
-            plan_file.write(Path(output), plan_file.document_of(report.findings, of))
-        except OSError as error:
-            raise Failure(FAILED, f"cannot write {output}: {error.strerror}") from None
-    _end(report, as_json=as_json, wide=wide)
+        if output is not None:
+            write(output, document_of(report.findings, of))
+        _show(report, as_json=as_json, wide=wide)
+        kept.remove()  # last: until then, nothing is lost
+    _end(report)
 
 
 @click.command(epilog=example("moorage audit ironic --os-cloud admin"))
@@ -128,13 +133,18 @@ def ironic(*, os_cloud: str, settle: float, wide: bool, as_json: bool, **words: 
         kept = StateFile(None, "")
         work = _run((url, words), _cloud(os_cloud), Wishes(settle), kept, (AT_ONCE, True, False))
         report = asyncio.run(work)
-    _end(report, as_json=as_json, wide=wide)
+    _show(report, as_json=as_json, wide=wide)
+    _end(report)
 
 
-def _end(report: "Report", *, as_json: bool, wide: bool) -> None:
+def _show(report: "Report", *, as_json: bool, wide: bool) -> None:
     from moorage.cli.commands.audit.report import show
 
     show(report, as_json=as_json, wide=wide)
+
+
+def _end(report: "Report") -> None:
+    """Raise Failure: 1, if there are findings."""
     if report.findings:
         raise Failure(FAILED, f"{len(report.findings)} findings")
 
@@ -176,16 +186,14 @@ async def _run(
             nodes = await stack.enter_async_context(reader)
         shown = stack.enter_context(progress())
         try:
-            report = await Audit(ledger, asked, nodes, wishes, shown).run(state)
+            return await Audit(ledger, asked, nodes, wishes, shown).run(state)
         finally:
             state.close()
-    state.remove()
-    return report
 
 
 @contextmanager
-def _faults() -> Iterator[None]:
-    """Turn what the systems refuse, and a missing extra, into Failures."""
+def _faults(interrupted: str = "interrupted") -> Iterator[None]:
+    """Turn what the systems refuse, a missing extra, and Ctrl-C into Failures."""
     try:
         from moorage.integrations.nova.asking import UnfitError
         from moorage.integrations.nova.pacing import NoAnswerError
@@ -196,6 +204,8 @@ def _faults() -> Iterator[None]:
         raise Failure(USAGE, f"this command {needs('nova', error)}") from None
     try:
         yield
+    except KeyboardInterrupt:  # click's exit code, 1, means that there are findings
+        raise Failure(INTERRUPTED, interrupted) from None
     except UnfitError as error:
         raise Failure(FAILED, str(error)) from None
     except (NoAnswerError, HostSystemError, UnreachableError) as error:
