@@ -34,6 +34,7 @@ LINKS = "_links"
 LIMIT = 5
 """Entries in a page: every list has several."""
 
+
 def _server(shown: Any) -> Any:
     """Return a server; of its status an audit only reads whether its cell answers."""
     one = server_of(shown)

@@ -18,10 +18,6 @@ from pathlib import Path
 from typing import Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
-from nova import monkey_patch
-
-monkey_patch.patch(backend="threading")  # as nova's own entry points do, before anything else
-
 from nova import context as nova_context
 from nova import objects
 from nova.api.openstack import wsgi_app
@@ -342,6 +338,7 @@ def _instance(context: Any, row: Row) -> Any:
         launch_index=0,
         progress=0,
         auto_disk_config=False,
+        trusted_certs=None,
         **dict.fromkeys(ABSENT),
     )
 

@@ -135,6 +135,30 @@ CASES: dict[str, tuple[Held | None, Look, str, list[str]]] = {
         "doubled_resized",
         [],
     ),
+    "a move that failed, of a deleted server": (
+        held(ON_OTHER, uuid=M),
+        Look(None, migration("error")),
+        "doubled_resized",
+        [OTHER],
+    ),
+    "a move that never ended, of a deleted server": (
+        held(ON_OTHER, uuid=M),
+        Look(None, migration("confirming")),
+        "doubled_resized",
+        [OTHER],
+    ),
+    "a move that does not end, and nothing is done to its server": (
+        held(ON_OTHER, uuid=M),
+        Look(server(), migration("running", "live-migration")),
+        "unclear",
+        [],
+    ),
+    "a move of a server whose cell is away": (
+        held(ON_OTHER, uuid=M),
+        Look(UNKNOWN, migration("running", "live-migration")),
+        "",
+        [],
+    ),
     "a move that failed": (
         held(ON_OTHER, uuid=M),
         Look(server(), migration("error")),
@@ -151,6 +175,18 @@ CASES: dict[str, tuple[Held | None, Look, str, list[str]]] = {
     "being offloaded": (
         held(ON_HOME),
         Look(server(vm_state="shelved_offloaded", host="", task_state="shelving_offloading")),
+        "",
+        [],
+    ),
+    "could not be built": (
+        held(ON_HOME),
+        Look(server(vm_state="error", host="", node="")),
+        "failed_build",
+        [HOME],
+    ),
+    "is tried again": (
+        held(ON_HOME),
+        Look(server(vm_state="error", host="", node="", task_state="rebuilding")),
         "",
         [],
     ),

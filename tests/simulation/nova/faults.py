@@ -20,6 +20,12 @@ class Faults:
         self.wanted: set[Key] = set()
         self.lures: set[str] = set()
         """Consumers and providers that are odd for a moment, or only look odd."""
+        self.heals: set[str] = set()
+        """Consumers that a heal must take something from."""
+        self.doubts: set[str] = set()
+        """Lures that people must look at."""
+        self.keeps: set[str] = set()
+        """Consumers with a finding, from which it must take nothing."""
         self._number = 0
 
     def host(self) -> Node:
@@ -117,6 +123,73 @@ def doubled_resized(it: Faults) -> None:
     it.want("doubled_resized", migration, source.uuid)
 
 
+def reverted(it: Faults) -> tuple[str, str, Node]:
+    """Return a server that was reverted while Placement was away, its migration, and its host.
+
+    It runs at the source under the allocation of its migration, and still holds the target.
+    """
+    source, target = it.pair()
+    uuid = it.world.server(source)
+    play(it.world.operations.resize(uuid, target, LARGE))
+    migration = it.world.operations._last(uuid).uuid
+    holdings = {one: dict(it.world.ledger.read(one)) for one in (uuid, migration)}
+    play(it.world.operations.revert(uuid, source, FLAVOR))
+    it.world.ledger.write(holdings)
+    return uuid, migration, source
+
+
+def reverted_in_use(it: Faults) -> None:
+    """Nobody but its migration holds what a server uses: it is not released."""
+    uuid, migration, source = reverted(it)
+    it.want("doubled_resized", migration, source.uuid)
+    it.want("missing", uuid, source.uuid)
+    it.keeps.add(migration)
+
+
+def reverted_and_moved(it: Faults) -> None:
+    """The same server has left its host since, and has its own allocation."""
+    uuid, migration, source = reverted(it)
+    it.world.ledger.write({uuid: {source.uuid: resources(FLAVOR)}})
+    cell = it.world.database.hosts[source.host]
+    target = it.host()
+    while it.world.database.hosts[target.host] is not cell:
+        target = it.host()
+    play(it.world.operations.live_migrate(uuid, target))
+    it.want("doubled_resized", migration, source.uuid)
+    it.heals.add(migration)
+
+
+def confirmed_in_part(it: Faults) -> None:
+    """A confirmation failed in the middle, and the server was deleted: nova forgets its migration.
+
+    Source: https://bugs.launchpad.net/nova/+bug/1821594.
+    """
+    source, target = it.pair()
+    uuid = it.world.server(source)
+    play(it.world.operations.resize(uuid, target, LARGE))
+    migration = it.world.operations._last(uuid).uuid
+    play(it.world.operations.confirm(uuid), until="confirming")
+    play(it.world.operations.delete(uuid))
+    it.want("doubled_resized", migration, source.uuid)
+    it.heals.add(migration)
+
+
+def evacuated_for_good(it: Faults) -> None:
+    """The host that a server was evacuated from is never repaired: its service is deleted.
+
+    Source: nova's guide to orphaned allocations, and https://bugs.launchpad.net/nova/+bug/1829479.
+    """
+    source, target = it.pair()
+    (beside,) = it.world.ledger.classes_on(source.uuid)
+    uuid = it.world.server(source)
+    play(it.world.operations.delete(beside))
+    play(it.world.operations.evacuate(uuid, target))
+    it.world.database.remove_host(source.host)
+    it.want("doubled_evacuated", uuid, source.uuid)
+    it.want("dead_provider", provider=source.uuid)
+    it.heals.add(uuid)
+
+
 def doubled(it: Faults) -> None:
     """A server holds units of a host, and nobody knows why."""
     home, other = it.pair()
@@ -134,6 +207,22 @@ def offloaded(it: Faults) -> None:
     play(it.world.operations.shelve(uuid))
     it.world.ledger.write({uuid: holdings})
     it.want("offloaded", uuid, node.uuid)
+
+
+def failed_build(it: Faults) -> None:
+    """A quota was exceeded after a host was claimed: nova gives the server up, and says so.
+
+    Source: openstack-discuss, "Suspected inconsistency in cleanup of failed batch schedule", and
+    https://review.opendev.org/c/openstack/nova/+/968446.
+    """
+    node, uuid = it.host(), it.world.database.new_uuid()
+    play(it.world.operations.boot(uuid, node), until="request deleted")
+    instance = it.world.database.instance(uuid)
+    assert instance is not None
+    instance.vm_state, instance.task_state = "error", None
+    it.world.database.specs.discard(uuid)
+    it.want("failed_build", uuid, node.uuid)
+    it.heals.add(uuid)
 
 
 def missing(it: Faults) -> None:
@@ -234,8 +323,13 @@ FAULTS: tuple[Callable[[Faults], None], ...] = (
     dead_provider,
     doubled_evacuated,
     doubled_resized,
+    reverted_in_use,
+    reverted_and_moved,
+    confirmed_in_part,
+    evacuated_for_good,
     doubled,
     offloaded,
+    failed_build,
     missing,
     missing_there,
     wrong_shape,
@@ -249,6 +343,18 @@ FAULTS: tuple[Callable[[Faults], None], ...] = (
     instance_disagrees,
     node_trait,
 )
+
+
+def stuck_move(it: Faults) -> None:
+    """A move has never ended, because its nova-compute died; somebody has reset the server."""
+    source, target = it.pair()
+    uuid = it.world.server(source)
+    play(it.world.operations.live_migrate(uuid, target), until="running")
+    instance = it.world.database.instance(uuid)
+    assert instance is not None
+    instance.task_state = None
+    it.lures.update((uuid, it.world.operations._last(uuid).uuid))
+    it.doubts.add(it.world.operations._last(uuid).uuid)
 
 
 def stuck_boot(it: Faults) -> None:
@@ -371,6 +477,7 @@ def resizing(it: Faults) -> None:
 
 
 LURES: tuple[Callable[[Faults], None], ...] = (
+    stuck_move,
     stuck_boot,
     hostless,
     unconfirmed,

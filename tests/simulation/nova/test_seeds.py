@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from collections.abc import Collection
 
 import pytest
 
@@ -75,12 +76,14 @@ class Run:
         self.control = {uuid for uuid, _ in found if self.is_alive(uuid)}
 
     def is_alive(self, uuid: str) -> bool:
-        """Return whether a consumer is a server, or a move that is not over."""
+        """Return whether a consumer is a server, or a move of one that is not over."""
         database = self.world.database
         if database.instance(uuid) is not None:
             return True
         move = database.migration(uuid)
-        return move is not None and move.status not in nova_manage.OVER
+        if move is None or move.status in nova_manage.OVER:
+            return False
+        return database.instance(move.instance) is not None
 
     def subjects(self, key: tuple[str, str, str]) -> set[str]:
         """Return what a fault is about, with the root of its provider."""
@@ -91,16 +94,20 @@ class Run:
     def heal(self) -> list[str]:
         """Release what the audit would heal, with generations; return what was alive of it."""
         touched, ledger = [], self.world.ledger
+        self.healed: set[str] = set()
         for one in self.report.findings:
             held = ledger.held.get(one.consumer)
             if not one.release or held is None or held.generation != one.generation:
                 continue
             if one.code in ("orphan", "doubled_resized") and self.is_alive(one.consumer):
                 touched.append(one.consumer)
-            if one.code in ("doubled_evacuated", "offloaded"):
+            if one.code == "doubled_resized" and self._runs_on(one.consumer, one.release):
+                touched.append(one.consumer)
+            if one.code in ("doubled_evacuated", "offloaded", "failed_build"):
                 instance = self.world.database.instance(one.consumer)
                 if instance is None or instance.node in {*map(self._name, one.release)}:
                     touched.append(one.consumer)
+            self.healed.add(one.consumer)
             rest = {
                 provider: classes
                 for provider, classes in held.holdings.items()
@@ -108,6 +115,12 @@ class Run:
             }
             ledger.write({one.consumer: rest})
         return touched
+
+    def _runs_on(self, migration: str, providers: Collection[str]) -> bool:
+        """Return whether the server of a migration is on one of these providers."""
+        move = self.world.database.migration(migration)
+        instance = None if move is None else self.world.database.instance(move.instance)
+        return instance is not None and instance.node in {*map(self._name, providers)}
 
     def _name(self, provider: str) -> str:
         return self.world.ledger.provided[provider].name
@@ -130,6 +143,9 @@ def test_all_is_found_and_nothing_is_invented(seeds: range) -> None:
         unfound = run.faults.wanted - found
         if not run.outage:
             assert not unfound, (seed, unfound, run.report.unclear)
+            assert run.faults.heals <= run.healed, (seed, run.faults.heals - run.healed)
+            assert run.faults.doubts <= doubts, (seed, run.faults.doubts - doubts)
+        assert not run.faults.keeps & run.healed, (seed, run.faults.keeps & run.healed)
         assert all(doubts & run.subjects(key) for key in unfound), (seed, unfound)
         assert not run.touched, (seed, run.touched)
         assert run.control, seed

@@ -128,7 +128,7 @@ def original_api(
         raise Failure(USAGE, "give one of --source-token, --source-token-file and --os-cloud")
     try:
         if cloud is not None:
-            from moorage.integrations.placement.cloud import Cloud
+            from moorage.integrations.openstack.cloud import Cloud
 
             known = Cloud(cloud)
             transport = Transport(url or known.placement_url(), None, trusted=known.trusted)
@@ -141,13 +141,14 @@ def original_api(
 @contextmanager
 def placement_there() -> Iterator[None]:
     """Turn a missing extra, or an address that is none, into a Failure."""
+    from moorage.integrations.openstack.cloud_error import CloudError
     from moorage.integrations.placement.source_error import SourceError
 
     try:
         yield
     except ImportError as error:
         raise Failure(USAGE, f"this command {needs('placement', error)}") from None
-    except SourceError as error:
+    except (CloudError, SourceError) as error:
         raise Failure(USAGE, str(error)) from None
 
 
@@ -155,10 +156,11 @@ def placement_there() -> Iterator[None]:
 def moving_errors() -> Iterator[None]:
     """Turn what an original and a ledger refuse into Failures."""
     from moorage.cli.support.backend import refusals_translated
+    from moorage.integrations.openstack.cloud_error import CloudError
     from moorage.integrations.placement.source_error import SourceError
 
     try:
         with refusals_translated():
             yield
-    except SourceError as error:
+    except (CloudError, SourceError) as error:
         raise Failure(FAILED, str(error)) from None

@@ -63,19 +63,30 @@ def judge(
 def _of_migration(
     held: Held, migration: Migration, server: Server | None, providers: Providers
 ) -> Verdict:
-    """doubled_resized: a migration that is over still holds units.
+    """doubled_resized: a migration that is over, or of a server that is gone, still holds units.
 
     They are the server's own if it runs there: nova only logs that it could not give them back
     when it reverted or cancelled a move. Source: nova, `revert_allocation_for_migration`.
     """
-    if not migration.is_over:
-        return None
+    if server is not None and not migration.is_over:
+        return _under_way(migration, server)
     what = f"migration of server {migration.server} from {migration.source}: {migration.status}"
+    if server is None:
+        message = f"{what}; its server is deleted"
+        return _found("doubled_resized", held, providers, message, held.holdings)
     roots = providers.compute_roots(held)
-    elsewhere = server is None or _is_elsewhere(server, roots, providers)
+    elsewhere = _is_elsewhere(server, roots, providers)
     release = held.holdings if elsewhere and not migration.has_failed else {}
     advice = "" if release else "; look where the server runs before you release it"
     return _found("doubled_resized", held, providers, f"{what}{advice}", release)
+
+
+def _under_way(migration: Migration, server: Server) -> Unclear | None:
+    """A move whose server rests ends in a moment, or never: nova-compute died, or it failed."""
+    if not server.is_settled:
+        return None
+    reason = f"it is {migration.status}, but nothing is being done to its server {server.uuid}"
+    return Unclear(migration.uuid, f"a migration that may be stuck: {reason}")
 
 
 def _is_elsewhere(server: Server, roots: set[str], providers: Providers) -> bool:
@@ -115,6 +126,8 @@ def _of_server(
         return None
     if server.is_offloaded:
         return None if held is None else _offloaded(held, providers)
+    if server.is_unbuilt:
+        return None if held is None else _failed_build(held, providers)
     if not server.is_settled:
         return None
     home = providers.home_of(server.host, server.node)
@@ -129,6 +142,15 @@ def _offloaded(held: Held, providers: Providers) -> Finding:
     """offloaded: the server is on no host."""
     message = "its server is shelved and on no host"
     return _found("offloaded", held, providers, message, held.holdings)
+
+
+def _failed_build(held: Held, providers: Providers) -> Finding:
+    """failed_build: nova gave a server up, and forgot what it had claimed for it.
+
+    Source: nova 34, `_cleanup_build_artifacts`: it does so if a quota is exceeded at last.
+    """
+    message = "its server could not be built, and is on no host"
+    return _found("failed_build", held, providers, message, held.holdings)
 
 
 def _missing(held: Held | None, server: Server, home: str, providers: Providers) -> Finding:

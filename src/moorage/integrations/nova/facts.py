@@ -14,6 +14,7 @@ SETTLED: Final = frozenset(
 )
 """The states of a server that is on its host, and stays there unless somebody asks for more."""
 
+ERROR: Final = "error"
 OFFLOADED: Final = "shelved_offloaded"
 UNKNOWN: Final = "UNKNOWN"
 """The status of what is in a cell that does not answer, since microversion 2.69."""
@@ -71,6 +72,11 @@ class Server:
     def is_offloaded(self) -> bool:
         """Return whether it is shelved, on no host, and nothing is being done to it."""
         return self.vm_state == OFFLOADED and not self.host and not self.task_state
+
+    @property
+    def is_unbuilt(self) -> bool:
+        """Return whether it could not be built: it failed, on no host, and nobody tries again."""
+        return self.vm_state == ERROR and not self.host and not self.task_state
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,8 @@ becomes of it.
 both and orders what is to be sent, `importing.py` has the steps of an import, `report.py` writes
 what was found.
 
-`asking.py` asks both Placement APIs, `cloud.py` takes the original's token from its Keystone. A
-verification asks about what `sampling.py` selects; `judging.py` compares two answers, and
-`verification.py` does all of it. `whole_ledger.py` has what the original cannot keep, `target.py`
-is the database that an export fills, `exporting.py` has its steps. May import: `client`, `wire`,
-SQLAlchemy; never the server.
+`asking.py` asks both Placement APIs. A verification asks about what `sampling.py` selects;
+`judging.py` compares two answers, and `verification.py` does all of it. `whole_ledger.py` has what
+the original cannot keep, `target.py` is the database that an export fills, `exporting.py` has its
+steps. May import: `client`, `wire`, SQLAlchemy; never the server.
 """

@@ -28,7 +28,7 @@ from moorage.extras import needs
 if TYPE_CHECKING:
     from moorage.integrations.nova.audit import Report
     from moorage.integrations.nova.state_file import StateFile
-    from moorage.integrations.placement.cloud import Cloud
+    from moorage.integrations.openstack.cloud import Cloud
 
 AT_ONCE = 8
 INTERRUPTED = 128 + signal.SIGINT
@@ -150,7 +150,7 @@ def _end(report: "Report") -> None:
 
 
 def _cloud(name: str) -> "Cloud":
-    from moorage.integrations.placement.cloud import Cloud
+    from moorage.integrations.openstack.cloud import Cloud
 
     return Cloud(name)
 
@@ -198,7 +198,7 @@ def _faults(interrupted: str = "interrupted") -> Iterator[None]:
         from moorage.integrations.nova.asking import UnfitError
         from moorage.integrations.nova.pacing import NoAnswerError
         from moorage.integrations.nova.state_file import StateError
-        from moorage.integrations.placement.source_error import SourceError
+        from moorage.integrations.openstack.cloud_error import CloudError
         from moorage.integrations.provisioning.start import HostSystemError
     except ImportError as error:
         raise Failure(USAGE, f"this command {needs('nova', error)}") from None
@@ -212,5 +212,5 @@ def _faults(interrupted: str = "interrupted") -> Iterator[None]:
         raise Failure(UNREACHABLE, str(error)) from None
     except RefusedError as error:
         raise Failure(FAILED, str(error), error.code) from None
-    except (StateError, SourceError, ValueError) as error:
+    except (StateError, CloudError, ValueError) as error:
         raise Failure(USAGE, fault_text(error)) from None

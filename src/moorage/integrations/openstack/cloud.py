@@ -15,22 +15,22 @@ from typing import Any
 import yaml
 
 from moorage.extras import needs
+from moorage.integrations.openstack.cloud_error import CloudError
 from moorage.integrations.pem_files import PemError, trusting
-from moorage.integrations.placement.source_error import SourceError
 
 FILE_VARIABLE = "OS_CLIENT_CONFIG_FILE"
 SECRETS_VARIABLE = "OS_CLIENT_SECURE_FILE"
 
 
 class Cloud:
-    """A cloud as its Keystone knows it. Every call raises SourceError."""
+    """A cloud as its Keystone knows it. Every call raises CloudError."""
 
     def __init__(self, name: str) -> None:
-        """Read the entry. Raises SourceError: there is none, or the extra is missing."""
+        """Read the entry. Raises CloudError: there is none, or the extra is missing."""
         try:
             from keystoneauth1 import exceptions, loading, session
         except ImportError as error:
-            raise SourceError(f"--os-cloud {needs('keystone', error)}") from None
+            raise CloudError(f"--os-cloud {needs('keystone', error)}") from None
         entry = _entry(name)
         self._name = name
         self._errors = exceptions.ClientException
@@ -48,7 +48,7 @@ class Cloud:
             loader: Any = loading.get_plugin_loader(entry.get("auth_type", "password"))
             self._auth = loader.load_from_options(**entry.get("auth", {}))
         except (self._errors, TypeError) as error:
-            raise SourceError(f"clouds.yaml, {name}: {error}") from None
+            raise CloudError(f"clouds.yaml, {name}: {error}") from None
         self.trusted = self._trusted()
         """How to reach all servers of this cloud over TLS; None: as any others."""
         self._session = session.Session(auth=self._auth, verify=self._verify)
@@ -62,7 +62,7 @@ class Cloud:
             try:
                 return trusting(self._verify)
             except PemError as error:
-                raise SourceError(f"clouds.yaml, {self._name}: {error}") from None
+                raise CloudError(f"clouds.yaml, {self._name}: {error}") from None
         context = ssl.create_default_context()
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
@@ -78,10 +78,10 @@ class Cloud:
         except self._errors as error:
             raise self._failed(error) from None
 
-    def _failed(self, error: Exception) -> SourceError:
+    def _failed(self, error: Exception) -> CloudError:
         if isinstance(error, self._unauthorized):
-            return SourceError(f"clouds.yaml, {self._name}: Keystone refuses the login: {error}")
-        return SourceError(f"Keystone does not answer for {self._name}: {error}")
+            return CloudError(f"clouds.yaml, {self._name}: Keystone refuses the login: {error}")
+        return CloudError(f"Keystone does not answer for {self._name}: {error}")
 
     def placement_url(self) -> str:
         """Return the address of Placement in the catalog."""
@@ -98,14 +98,14 @@ class Cloud:
         if not found:
             words = (self._service["interface"], self._service["region_name"])
             place = ", ".join(str(word) for word in words if word)
-            raise SourceError(f"the catalog of {self._name} has no {service} ({place}){hint}")
+            raise CloudError(f"the catalog of {self._name} has no {service} ({place}){hint}")
         return str(found)
 
 
 def _entry(name: str) -> dict[str, Any]:
     found = _clouds(FILE_VARIABLE, "clouds.yaml")
     if found is None:
-        raise SourceError(
+        raise CloudError(
             "there is no clouds.yaml here, in ~/.config/openstack or in /etc/openstack;"
             f" {FILE_VARIABLE} names another one"
         )
@@ -113,7 +113,7 @@ def _entry(name: str) -> dict[str, Any]:
     entry = clouds.get(name)
     if not isinstance(entry, dict):
         known = ", ".join(sorted(map(str, clouds))) or "none"
-        raise SourceError(f"{path} has no entry {name}; it has {known}")
+        raise CloudError(f"{path} has no entry {name}; it has {known}")
     secrets = _clouds(SECRETS_VARIABLE, "secure.yaml")
     return entry if secrets is None else _merged(entry, secrets[1].get(name))
 
@@ -126,7 +126,7 @@ def _clouds(variable: str, name: str) -> tuple[Path, dict[str, Any]] | None:
         except FileNotFoundError:
             continue
         except (OSError, ValueError, yaml.YAMLError) as error:
-            raise SourceError(f"cannot read {path}: {' '.join(str(error).split())}") from None
+            raise CloudError(f"cannot read {path}: {' '.join(str(error).split())}") from None
         clouds = found.get("clouds") if isinstance(found, dict) else None
         return path, clouds if isinstance(clouds, dict) else {}
     return None

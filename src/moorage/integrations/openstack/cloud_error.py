@@ -1,0 +1,5 @@
+"""Why a cloud cannot be used; the message is for people, and has no secret."""
+
+
+class CloudError(Exception):
+    """An entry of clouds.yaml cannot be used, or its Keystone refuses or does not answer."""
