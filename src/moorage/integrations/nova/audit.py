@@ -273,12 +273,7 @@ async def _whole_list(nova: Nova, host: str, consumers: Collection[str]) -> list
             server = await nova.server(uuid)
             if server is not None and server.is_unknown:
                 raise NoAnswerError(f"the cell of {host} does not answer")
-            if (
-                server is not None
-                and server.is_settled
-                and server.is_listed
-                and server.host == host
-            ):
+            if server is not None and server.is_listed_on(host):
                 break
         else:
             return servers

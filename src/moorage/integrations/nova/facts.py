@@ -63,10 +63,9 @@ class Server:
         """Return whether it is on its host, and nothing is being done to it."""
         return bool(self.host) and not self.task_state and self.vm_state in SETTLED
 
-    @property
-    def is_listed(self) -> bool:
-        """Return whether lists have it: those that can still be restored are in none."""
-        return self.vm_state != SOFT_DELETED
+    def is_listed_on(self, host: str) -> bool:
+        """Return whether it is in the list of a host: those that can be restored are in none."""
+        return self.is_settled and self.vm_state != SOFT_DELETED and self.host == host
 
     @property
     def is_offloaded(self) -> bool:
