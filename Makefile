@@ -47,7 +47,7 @@ PYTEST := $(BIN)/python -m pytest
 CONFORMANCE = $(CONFORMANCE_VENV)/bin/python -m tests.conformance
 CLIENT_TESTS = bin/python -m tests.clients --moorage $(BIN)/moorage
 # The targets that `make e2e` runs.
-E2E := docs osc-placement nova compare moving browser generators alerts proxies units baremetal reporters kubernetes-tools metal3 chart oldest-python installations containers test-release
+E2E := docs osc-placement nova real-nova compare moving browser generators alerts proxies units baremetal reporters kubernetes-tools metal3 chart oldest-python installations containers test-release
 # Those that run beside them: they deploy nodes, and install clusters, for minutes, and mostly wait.
 E2E_BESIDE := gate orchestrators
 # What `make quick` runs: not what starts a server for each test, or a PostgreSQL, or searches at random.
@@ -75,7 +75,7 @@ unexport PYTHONDONTWRITEBYTECODE
 ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help run run-postgres demo ironic gated-ironic test quick thorough e2e osc-placement nova moving browser screenshots generators alerts proxies units baremetal gate reporters kubernetes-tools metal3 metal3-soak chart chart-files orchestrators oldest-python installations containers test-release docs compare audit environments check budgets bench bench-nova bench-dashboard bench-moving soak mutate \
+.PHONY: help run run-postgres demo ironic gated-ironic test quick thorough e2e osc-placement nova real-nova moving browser screenshots generators alerts proxies units baremetal gate reporters kubernetes-tools metal3 metal3-soak chart chart-files orchestrators oldest-python installations containers test-release docs compare audit environments check budgets bench bench-nova bench-dashboard bench-moving soak mutate \
 	conformance conformance-sqlite conformance-agents conformance-postgresql conformance-imported client format zipapp distributions release images publish-distributions publish-images publish-chart publish-release lock openapi clean
 .DELETE_ON_ERROR:
 
@@ -120,6 +120,9 @@ osc-placement: $(VENV)/dev.stamp $(OSC_PLACEMENT_VENV)/stamp
 
 nova: $(VENV)/dev.stamp $(NOVA_VENV)/stamp
 	$(call on-both-engines,$(NOVA_VENV)/$(CLIENT_TESTS) nova)
+
+real-nova: $(VENV)/dev.stamp $(NOVA_VENV)/stamp ## Audit a ledger against nova's own API and databases, and compare the double of Nova with it
+	NOVA_PYTHON=$(abspath $(NOVA_VENV)/bin/python) $(PYTEST) -q -n $(BUSY_WORKERS) tests/real_nova $(ARGS)
 
 moving: $(VENV)/dev.stamp $(MOVING_VENV)/stamp $(CONFORMANCE_VENV)/stamp $(MARIADB)/stamp $(NGINX) ## Move the ledger of OpenStack Placement in and out, on MariaDB, PostgreSQL and SQLite
 	@failed=0; \

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from tests.integrations.nova.cloud import CLOUD, World, played
 from tests.support.nova_double.operations import play
+from tests.support.nova_double.server import SECRET
 
 MISSING = "00000009-0000-4000-8000-000000000009"
 
@@ -49,6 +50,35 @@ def test_a_token_that_has_expired(tmp_path: Path) -> None:
         it.nova.before = expire
         found, _ = await it.audit("nova")
         assert not found["findings"] and it.nova.logins == 2
+
+    played(scene, tmp_path)
+
+
+def test_a_keystone_that_is_away_for_a_moment(tmp_path: Path) -> None:
+    """A long audit needs more than one token: it goes on when Keystone is back."""
+
+    async def scene(it: World) -> None:
+        orphan = it.orphan(it.host("host-1"))
+
+        def expire(target: str) -> None:
+            if target.startswith("/os-hypervisors/detail") and it.nova.valid == SECRET:
+                it.nova.valid, it.nova.closed = "another token", 1
+
+        it.nova.before = expire
+        found, _ = await it.audit("nova")
+        assert [each["consumer"] for each in found["findings"]] == [orphan]
+        assert not found["unclear"] and it.nova.closed == 0
+
+    played(scene, tmp_path)
+
+
+def test_a_keystone_that_is_away(tmp_path: Path) -> None:
+    """It is no mistake in the command: the same may succeed later."""
+
+    async def scene(it: World) -> None:
+        it.nova.closed = 1
+        code, _, errors = await it.command("audit", "nova", "--os-cloud", CLOUD)
+        assert code == 5 and "Keystone does not answer for mycloud" in errors
 
     played(scene, tmp_path)
 

@@ -19,14 +19,14 @@ class NovaDouble:
     """A double of Nova on a free port. Asynchronous context manager.
 
     `requests` has the paths that were asked, `busiest` the most at one moment. `busy`: how many
-    requests are refused first, with 429. `ironic`: the address of an Ironic for the catalog,
-    `compute` that of another Nova.
+    requests are refused first, with 429; `closed`: how many logins are, with 503. `ironic` is the
+    address of an Ironic for the catalog, `compute` that of another Nova.
     """
 
     def __init__(self, api: Api, ironic: str = "") -> None:
         self.api, self.ironic, self.compute = api, ironic, ""
         self.requests: list[str] = []
-        self.logins = self.busy = self.busiest = 0
+        self.logins = self.closed = self.busy = self.busiest = 0
         self.valid = SECRET
         self._now = 0
         self.before: Callable[[str], None] = _nothing
@@ -65,6 +65,9 @@ class NovaDouble:
         return web.json_response({"version": {"id": "v3.14", "status": "stable", "links": links}})
 
     async def _login(self, request: web.Request) -> web.Response:
+        if self.closed:
+            self.closed -= 1
+            return web.json_response({"error": {"code": 503, "message": "later"}}, status=503)
         user = (await request.json())["auth"]["identity"]["password"]["user"]
         if user["password"] != PASSWORD:
             return web.json_response({"error": {"code": 401, "message": "no"}}, status=401)

@@ -8,5 +8,5 @@ rules take the facts of both sides and have no I/O: `consumer_rules.py`, `provid
 `facts.py` what Nova says, `ledger_view.py` what the ledger shows. `asking.py` asks Nova, with the
 patience of `pacing.py`, over `connection.py`; `ledger_api.py` reads the ledger. `ports.py` says
 what an audit needs of both, `together.py` does the same for many. May import: `ironic`,
-`placement`, `provisioning`, `client`, `wire`.
+`openstack`, `placement`, `provisioning`, `client`, `wire`.
 """

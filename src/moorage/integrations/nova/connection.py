@@ -14,6 +14,7 @@ from moorage.integrations.connection_errors import reason_of
 from moorage.integrations.connections import Connections
 from moorage.integrations.nova.asking import MINOR
 from moorage.integrations.nova.pacing import Answer, NoAnswerError
+from moorage.integrations.openstack.cloud_error import CloudAwayError
 
 VERSIONS: Final = {"OpenStack-API-Version": f"compute 2.{MINOR}"}
 TOKEN_HEADER: Final = "X-Auth-Token"
@@ -35,11 +36,17 @@ class NovaConnection(Connections):
         self._renewing = asyncio.Lock()
 
     async def send(self, path: str) -> Answer:
-        """Send a GET once, or twice if the token has expired. Raises NoAnswerError."""
-        token = await asyncio.to_thread(self._token, False)
-        answer = await self._sent(path, token)
-        if answer.status == HTTPStatus.UNAUTHORIZED:
-            answer = await self._sent(path, await self._after(token))
+        """Send a GET once, or twice if the token has expired.
+
+        Raises NoAnswerError, also while Keystone gives no new token, and CloudError.
+        """
+        try:
+            token = await asyncio.to_thread(self._token, False)
+            answer = await self._sent(path, token)
+            if answer.status == HTTPStatus.UNAUTHORIZED:
+                answer = await self._sent(path, await self._after(token))
+        except CloudAwayError as error:
+            raise NoAnswerError(str(error)) from None
         return answer
 
     async def _after(self, refused: str) -> str:

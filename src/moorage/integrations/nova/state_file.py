@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final, TextIO
 
 KIND: Final = "moorage audit of nova, 1"
+LINE: Final = {"host", "suspects"}
 
 
 class StateError(Exception):
@@ -44,7 +45,7 @@ class StateFile:
         if first.get("of") != self._of:
             raise StateError(f"{self._path} is of an audit of {first.get('of')}")
         # The last line may be cut off: its host is surveyed again.
-        return {one["host"]: one["suspects"] for one in hosts if one and "host" in one}
+        return {one["host"]: one["suspects"] for one in hosts if one and one.keys() >= LINE}
 
     def add(self, host: str, suspects: Iterable[str]) -> None:
         """Keep that a host is surveyed. Raises StateError."""

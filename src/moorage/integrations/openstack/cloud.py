@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 
 from moorage.extras import needs
-from moorage.integrations.openstack.cloud_error import CloudError
+from moorage.integrations.openstack.cloud_error import CloudAwayError, CloudError
 from moorage.integrations.pem_files import PemError, trusting
 
 FILE_VARIABLE = "OS_CLIENT_CONFIG_FILE"
@@ -81,7 +81,7 @@ class Cloud:
     def _failed(self, error: Exception) -> CloudError:
         if isinstance(error, self._unauthorized):
             return CloudError(f"clouds.yaml, {self._name}: Keystone refuses the login: {error}")
-        return CloudError(f"Keystone does not answer for {self._name}: {error}")
+        return CloudAwayError(f"Keystone does not answer for {self._name}: {error}")
 
     def placement_url(self) -> str:
         """Return the address of Placement in the catalog."""

@@ -198,7 +198,7 @@ def _faults(interrupted: str = "interrupted") -> Iterator[None]:
         from moorage.integrations.nova.asking import UnfitError
         from moorage.integrations.nova.pacing import NoAnswerError
         from moorage.integrations.nova.state_file import StateError
-        from moorage.integrations.openstack.cloud_error import CloudError
+        from moorage.integrations.openstack.cloud_error import CloudAwayError, CloudError
         from moorage.integrations.provisioning.start import HostSystemError
     except ImportError as error:
         raise Failure(USAGE, f"this command {needs('nova', error)}") from None
@@ -208,7 +208,7 @@ def _faults(interrupted: str = "interrupted") -> Iterator[None]:
         raise Failure(INTERRUPTED, interrupted) from None
     except UnfitError as error:
         raise Failure(FAILED, str(error)) from None
-    except (NoAnswerError, HostSystemError, UnreachableError) as error:
+    except (CloudAwayError, NoAnswerError, HostSystemError, UnreachableError) as error:
         raise Failure(UNREACHABLE, str(error)) from None
     except RefusedError as error:
         raise Failure(FAILED, str(error), error.code) from None
