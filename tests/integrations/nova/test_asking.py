@@ -56,6 +56,21 @@ def test_a_list_over_pages(limit: int) -> None:
     played(Api(database, limit).answer, scene)
 
 
+@pytest.mark.parametrize("limit", [2, 3, 5, 1_000])
+def test_a_list_of_hypervisors_from_which_some_are_left_out(limit: int) -> None:
+    """Nova gives no link to the next page then; the nodes after it are read all the same."""
+    database = cloud(0)
+    for number in range(2, 12):
+        database.add_host(database.cells[0], f"host-{number}")
+    del database.hosts["host-2"]
+
+    async def scene(nova: Nova) -> None:
+        found = {one.host for one in await nova.hypervisors()}
+        assert found == database.hosts.keys()
+
+    played(Api(database, limit).answer, scene)
+
+
 def test_a_marker_that_is_deleted() -> None:
     """If the last server of a page is deleted, the list is read again from its beginning."""
     database = cloud(6)

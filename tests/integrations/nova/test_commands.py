@@ -99,6 +99,22 @@ def test_a_token_that_sees_only_its_own_project(tmp_path: Path) -> None:
     played(scene, tmp_path)
 
 
+def test_a_server_that_can_be_restored(tmp_path: Path) -> None:
+    """Nova lists it no more, but it is there: its host is compared, and nothing is wrong."""
+
+    async def scene(it: World) -> None:
+        node = it.host("host-1")
+        it.server(node)
+        deleted = it.database.instance(it.server(node))
+        assert deleted is not None
+        deleted.vm_state = "soft-delete"
+        found, _ = await it.audit("nova")
+        assert (found["findings"], found["unclear"]) == ([], [])
+        assert found["looked_at"]["hosts"] == 1
+
+    played(scene, tmp_path)
+
+
 def test_another_cloud(tmp_path: Path) -> None:
     """If Nova knows hardly any of the compute nodes, nothing is compared."""
 

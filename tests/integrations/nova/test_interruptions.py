@@ -38,6 +38,7 @@ def test_a_signal(tmp_path: Path, number: signal.Signals, code: int) -> None:
         words = ("audit", "nova", "--os-cloud", CLOUD, "--settle", "0", "--requests", "1")
         files = ("-o", str(plan), "--state", str(state))
         plan.write_text("the plan of yesterday")
+        plan.chmod(0o600)
 
         def interrupt(_: str) -> None:
             if state.exists() and len(state.read_text().splitlines()) == 1 + CUT:
@@ -62,6 +63,7 @@ def test_a_signal(tmp_path: Path, number: signal.Signals, code: int) -> None:
             one["host"] for one in compared
         }
         assert len(json.loads(plan.read_text())["heal"]) == HOSTS
+        assert plan.stat().st_mode & 0o777 == 0o600
         there = {path.name for path in tmp_path.iterdir()}
         assert not {name for name in there if "state" in name or "partial" in name}
 

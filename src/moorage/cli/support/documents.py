@@ -100,12 +100,21 @@ def write(path: str, document: Any) -> None:
         sys.stdout.write(text)
         return
     try:
-        there = Path(path).resolve()
-        if there.exists() and not there.is_file():  # a device, or a pipe
-            there.write_text(text, encoding="utf-8")
-            return
-        partial = there.with_name(f".{there.name}.partial")
-        partial.write_text(text, encoding="utf-8")
-        partial.replace(there)
+        _replace(Path(path).resolve(), text)
     except OSError as error:
         raise Failure(FAILED, f"cannot write {path}: {error.strerror}") from None
+
+
+def _replace(path: Path, text: str) -> None:
+    """Write all of a file or nothing of it, with the permissions that it has. Raises OSError."""
+    if path.exists() and not path.is_file():  # a device, or a pipe
+        path.write_text(text, encoding="utf-8")
+        return
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        partial.write_text(text, encoding="utf-8")
+        if path.exists():
+            partial.chmod(path.stat().st_mode & 0o777)
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
