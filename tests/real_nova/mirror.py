@@ -31,8 +31,8 @@ PYTHON = Path(os.environ.get("NOVA_PYTHON", ROOT / ".venv-nova/bin/python"))
 
 NOVA_SIDE = "tests.real_nova.nova_side"
 LINKS = "_links"
-LIMIT = 5
-"""Entries in a page: every list has several."""
+LIMIT = 20
+"""Entries in a page: lists of hypervisors have several."""
 
 
 def _server(shown: Any) -> Any:

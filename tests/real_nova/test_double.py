@@ -5,7 +5,7 @@ audit may ask is asked of both.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from http import HTTPStatus
@@ -48,16 +48,19 @@ class Scene:
             one(self.faults)
         await self._nova.become(self.world.database)
 
-    async def differing(self) -> list[str]:
-        """Return the paths that both answer in different ways."""
+    async def differing(self, servers: Collection[str] | None = None) -> list[str]:
+        """Return the paths that both answer in different ways; `servers`: only of these."""
         api = Api(self.world.database, LIMIT)
 
         async def double(path: str) -> Answer:
             return Answer(*api.answer(path))
 
+        paths = paths_of(self.world.database, [STRANGER])
+        if servers is not None:
+            paths = [f"/servers/{uuid}" for uuid in servers]
         return [
             path
-            for path in paths_of(self.world.database, [STRANGER])
+            for path in paths
             if said(await whole(double, path)) != said(await whole(self._nova.send, path))
         ]
 
@@ -91,32 +94,55 @@ async def scene(folder: Path) -> AsyncIterator[Scene]:
         yield Scene(nova)
 
 
-def test_the_double_and_nova(tmp_path: Path) -> None:
-    """Both answer the same, and an audit finds just what is planted.
+def played(folder: Path, play: Callable[[Scene], Awaitable[None]]) -> None:
+    """Play a scene."""
 
-    So they do with a cell away, of which nothing is found then: for a server that runs there, and
-    has no request spec, nova answers 404.
+    async def run() -> None:
+        async with scene(folder) as it:
+            await play(it)
+
+    asyncio.run(run())
+
+
+def test_the_double_and_nova(tmp_path: Path) -> None:
+    """Both answer the same, whatever has happened to servers; a lie of the double is found out."""
+
+    async def play(it: Scene) -> None:
+        await it.begin(*FAULTS, *LURES)
+        assert not await it.differing()
+        lie = it.world.server(it.world.hosts[0])  # the control: nova does not have it
+        assert f"/servers/{lie}" in await it.differing([lie])
+
+    played(tmp_path, play)
+
+
+def test_an_audit(tmp_path: Path) -> None:
+    """Nova makes an audit find just what is planted, and doubt what people must look at."""
+
+    async def play(it: Scene) -> None:
+        await it.begin(*FAULTS, *LURES)
+        report = await it.audit()
+        assert {one.key for one in report.findings} == it.faults.wanted
+        assert {one.subject for one in report.unclear} >= it.faults.doubts
+
+    played(tmp_path, play)
+
+
+def test_a_cell_that_goes_away(tmp_path: Path) -> None:
+    """Nothing is found of it: nova answers 404 for a server that runs, if its spec is gone.
+
+    The double answers as nova does.
     """
 
-    async def play() -> None:
-        async with scene(tmp_path) as it:
-            await it.begin(*FAULTS, *LURES)
-            assert not await it.differing()
-            report = await it.audit()
-            assert {one.key for one in report.findings} == it.faults.wanted
-            assert {one.subject for one in report.unclear} >= it.faults.doubts
+    async def play(it: Scene) -> None:
+        await it.begin(without_spec, unconfirmed, orphan_remembered)
+        (old,) = (it.faults.lures & {*it.world.database.mappings}) - it.world.database.specs
+        cell = it.world.database.mappings[old].cell
+        assert cell is not None
+        report = await it.audit(it.turn_off(cell))
+        assert cell.is_down and {one.key for one in report.findings} <= it.faults.wanted
+        assert await it.status(f"/servers/{old}") == HTTPStatus.NOT_FOUND
+        assert old in {one.subject for one in report.unclear}
+        assert not await it.differing()
 
-            await it.begin(without_spec, unconfirmed, orphan_remembered)
-            (old,) = (it.faults.lures & {*it.world.database.mappings}) - it.world.database.specs
-            cell = it.world.database.mappings[old].cell
-            assert cell is not None
-            report = await it.audit(it.turn_off(cell))
-            assert cell.is_down and {one.key for one in report.findings} <= it.faults.wanted
-            assert await it.status(f"/servers/{old}") == HTTPStatus.NOT_FOUND
-            assert old in {one.subject for one in report.unclear}
-            assert not await it.differing()
-
-            lie = it.world.server(it.world.hosts[0])  # the control: nova does not have it
-            assert f"/servers/{lie}" in await it.differing()
-
-    asyncio.run(play())
+    played(tmp_path, play)
