@@ -12,7 +12,7 @@ from typing import Literal
 
 from moorage.wire.changes import FailureValue
 from moorage.wire.dataclass import dataclass
-from moorage.wire.enums import AgentState, Directive, Liveness, Phase, Policy, Readiness
+from moorage.wire.enums import AgentState, Directive, Liveness, Phase, Policy, Readiness, Silence
 from moorage.wire.pages import PageAsked
 
 Amounts = dict[str, dict[str, int]]
@@ -338,9 +338,13 @@ class GroupDesired:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupWanted:
-    """The defaults of a group of agents, by resource class; an omitted class has none."""
+    """The defaults of a group of agents, by resource class; an omitted class has none.
+
+    `silence` is what is closed while one of its agents is silent; null: unchanged.
+    """
 
     desired: dict[str, GroupDesired] = field(default_factory=dict)
+    silence: Silence | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -359,6 +363,7 @@ class AgentGroup:
     suspect_network: bool
     suspect_since: datetime | None
     waits_until: datetime | None
+    silence: Silence = "own"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
