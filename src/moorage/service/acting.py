@@ -123,7 +123,7 @@ class Acting(UseCase[Outlook]):
         if isinstance(self._before, Pool):
             yield from _pool_lines(world, when, self._before, facts.pools[self._before.name])
         elif isinstance(self._before, Lease):
-            yield from _lease_lines(when, self._before, facts.leases[self._before.id])
+            yield from _lease_lines(world, when, self._before, facts.leases[self._before.id])
         if self.pool is not None or self.lease is not None:
             yield from effect.lines()
         if self._closed:
@@ -198,11 +198,20 @@ def _pacing_text(pool: Pool) -> str:
     return f"{pacing.burst} at once, then one every {pacing.interval / SECOND:g} s"
 
 
-def _lease_lines(when: When, before: Lease, after: Lease) -> Iterator[str]:
+def _lease_lines(world: World, when: When, before: Lease, after: Lease) -> Iterator[str]:
     if before.priority != after.priority:
         yield f"The priority changes from {before.priority} to {after.priority}."
     if before.hold != after.hold:
         yield f"It may last {_lasting(after.hold)} from now on."
+        pools = [world.admission.pools[need.pool] for need in after.needs]
+        for pool in pools:
+            most = pool.spec.hold_max
+            held = 0 if after.granted_at is None else when.moment.at - after.granted_at
+            if most is not None and (after.hold is None or held + after.hold > most):
+                yield (
+                    f"{pool.name} permits its users at most {_lasting(most)} (hold_max); operators"
+                    " may give more."
+                )
         if before.hold_until is not None:
             yield f"At present it ends at {_clock(when, before.hold_until)}."
     if before.state == "granted" and after.state == "ended":

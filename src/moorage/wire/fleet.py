@@ -267,7 +267,8 @@ class Agent:
     `accepted` false: it has enrolled, and no operator has accepted it.
     `withheld` is the reason why nothing at all is offered of its tree; null: it is open.
     `unconfirmed` are consumers that got their places before this boot and were not reported since.
-    `over`: more is used than offered.
+    `over`: more is used than offered. `owns_root`: the server created the root for this agent, so
+    its silence closes the whole tree.
     """
 
     id: str
@@ -275,6 +276,7 @@ class Agent:
     labels: dict[str, str]
     root: str | None
     given_root: str | None = None
+    owns_root: bool = False
     accepted: bool = True
     policy: Policy
     policy_reason: str

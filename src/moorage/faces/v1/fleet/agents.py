@@ -326,6 +326,7 @@ def agent_shown(view: AgentView, heard_at: Instant | None) -> wire.Agent:
         labels=dict(agent.labels),
         root=agent.root,
         given_root=agent.given_root,
+        owns_root=agent.owns_root,
         accepted=agent.accepted,
         policy=agent.policy.value,
         policy_reason=agent.policy_reason,
