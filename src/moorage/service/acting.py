@@ -2,7 +2,7 @@
 
 A trial is a batch that is not saved: the same code loads, decides and grants. An action carries the
 digest of the trial that its operator has seen, and is refused if it would do something else by now.
-Source: docs/decisions/0054-actions-are-tried-first.md.
+Source: docs/decisions/0059-actions-are-tried-first.md.
 """
 
 from collections.abc import Iterable, Iterator

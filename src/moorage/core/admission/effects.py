@@ -1,7 +1,7 @@
 """What a decision makes of leases and tickets, together with the grants that follow it.
 
 An operator is shown it before the decision is made, and again if it would be another one by then.
-Source: docs/decisions/0054-actions-are-tried-first.md.
+Source: docs/decisions/0059-actions-are-tried-first.md.
 """
 
 from collections.abc import Iterator

@@ -76,10 +76,10 @@ class PoolView(Struct, frozen=True):
     """Leases that occupy units although not renewed in time, as of at most a second ago."""
     next_grant_at: Instant | None
     """When pacing permits the next grant, by the wall clock; None: now."""
-    paused_until: Instant | None
-    """When its pause ends by itself, by the wall clock; None: it does not."""
     first: LeaseView | None
     """The first ticket of its line and why it waits, at most a second old; None: an empty line."""
+    paused_until: Instant | None = None
+    """When its pause ends by itself, by the wall clock; None: it does not."""
 
 
 class OutcomeCount(Struct, frozen=True):
