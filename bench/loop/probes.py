@@ -397,6 +397,9 @@ def _admission(asked: Callable[..., Probe], sizes: Sizes) -> Iterator[Probe]:
     yield asked("revoke owner", "POST", "/v1/leases/revoke", "", {"owner": "nobody"})
     yield asked("move", "POST", f"{lease}/move", f"{nobody}/move", {"first": True})
     yield asked("force", "POST", f"{lease}/force", f"{nobody}/force")
+    tuned = {"action": "pool.tune", "target": POOL, "limit": 9}
+    yield asked("preview", "POST", "/v1/actions/preview", "", tuned)
+    yield asked("act", "POST", "/v1/actions", "", {**tuned, "digest": "another"})
 
 
 def plain() -> Iterator[Probe]:

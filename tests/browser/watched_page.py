@@ -56,10 +56,21 @@ class WatchedPage:
         assert answer.status == 200, (path, answer.status)
 
     def live(self) -> None:
-        """Wait until the page is current."""
+        """Wait until the page is current, and says so without a warning."""
         self.page.wait_for_function(
-            "() => document.getElementById('connection').textContent.startsWith('Live')"
+            """() => document.getElementById('connection').textContent.startsWith('Live')
+                && document.getElementById('stale').hidden"""
         )
+        assert not self.page.title().startswith("Old")
+
+    def warns(self, text: str) -> None:
+        """Wait until the page warns that it may be old, for this reason."""
+        self.page.wait_for_function(
+            """(text) => !document.getElementById('stale').hidden
+                && document.querySelector('#stale [role=alert]').textContent.includes(text)""",
+            arg=text,
+        )
+        assert self.page.title().startswith("Old: ")
 
     def picture(self, name: str) -> None:
         """Keep a picture of the whole page, for people to look at."""

@@ -78,6 +78,12 @@ def test_groups(cli: Cli) -> None:
         "CUSTOM_A": {"amount": None, "percent": 80.0},
         "CUSTOM_B": {"amount": 4, "percent": None},
     }
+    assert cli.answer("agent", "group", "set", "g", "--silence", "all")["silence"] == "all"
+    kept = cli.answer("agent", "group", "show", "g")
+    assert (sorted(kept["desired"]), kept["silence"]) == (["CUSTOM_A", "CUSTOM_B"], "all")
+    cli.lines("agent", "group", "set", "g", "--desired", "CUSTOM_A=80%")
+    assert cli.answer("agent", "group", "show", "g")["silence"] == "all"
+    cli.refusal(2, "agent", "group", "set", "g", "--silence", "some")
     agent = new(cli, "--group", "g")
     assert "agent" in cli.refusal(4, "agent", "group", "delete", "g")
     assert cli.answer("agent", "group", "wait", "g", "--for", "1h")["suspect_network"]

@@ -81,7 +81,7 @@ class Drawing:
             *((self._slot_release, 4), (self._update, 2), (self._reset, 2), (self._sync, 1)),
             *((self._confirm, 3), (self._restart, 1), (self._proxy_back, 3)),
             *((self._members, 1), (self._add, 3), (self._label, 3), (self._drain, 2)),
-            *((self._resume, 1), (self._remove, 1), (self._import, 1)),
+            *((self._resume, 1), (self._remove, 1), (self._import, 1), (self._tune, 2)),
         )
 
     def first(self) -> list[Maker]:
@@ -264,7 +264,13 @@ class Drawing:
 
     def _pause(self) -> Maker:
         name, paused = self.dice.choice(POOLS), self._chance(0.3)
-        return partial(pool_cases.PoolPause, name=name, by=TESTER, paused=paused)
+        lasts = self.dice.choice((None, 30 * SECOND)) if paused else None
+        return partial(pool_cases.PoolPause, name=name, by=TESTER, paused=paused, lasts=lasts)
+
+    def _tune(self) -> Maker:
+        pacing = self.dice.choice((None, None, Pacing(interval=8 * SECOND, burst=2)))
+        name, limit = self.dice.choice(LIMITED), self.dice.choice((None, 1, 2, 3))
+        return partial(pool_cases.PoolTune, name=name, by=TESTER, limit=limit, pacing=pacing)
 
     def _move(self) -> Maker:
         lease, priority = self._lease_id("waiting"), self.dice.choice((None, None, 0, 2))

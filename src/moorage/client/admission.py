@@ -57,9 +57,14 @@ class Admission(Room):
         """Delete a pool that has no leases and no tickets."""
         self._call(pools.DELETE_POOL, name)
 
-    def pool_pause(self, name: str, reason: str = "") -> Pool:
-        """Stop granting from a pool, for a reason that its tickets show; all else continues."""
-        body = {"reason": reason} if reason else None
+    def pool_pause(self, name: str, reason: str = "", lasts: float | None = None) -> Pool:
+        """Stop granting from a pool, for a reason that its tickets show; all else continues.
+
+        `lasts`: seconds after which the pause ends by itself; None: when the pool is resumed.
+        """
+        body: dict[str, Any] | None = {"reason": reason} if reason else None
+        if lasts is not None:
+            body = {"reason": reason, "lasts": lasts}
         return self._call(pools.PAUSE_POOL, name, body=body)
 
     def pool_resume(self, name: str) -> Pool:

@@ -60,6 +60,7 @@ class Code(StrEnum):
     IMPORT_TAKEN = "import_taken"
     RESHAPE_CHANGED = "reshape_changed"
     RESHAPE_UNDONE = "reshape_undone"
+    EFFECT_CHANGED = "effect_changed"
     # It belongs to another owner.
     HOLDER_MISMATCH = "holder_mismatch"
     CLASS_MANAGED = "class_managed"

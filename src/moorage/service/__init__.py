@@ -9,6 +9,7 @@
   long responses.
 * `background.py` runs loops, `chores.py` periodic tasks; `operations.py` checks and backs up the
   database.
+* `acting.py` tries what operators do before it is done.
 * `token_ends.py` ends the tickets of tokens that are not valid any more.
 * `values.py` converts times and durations for the native API and checks its input,
   `pages.py` paginates lists, `errors.py` translates errors of the store, `audit_log.py` writes

@@ -84,6 +84,16 @@ def microseconds_or_none(what: str, seconds: float | None) -> int | None:
     return None if seconds is None else microseconds(what, seconds)
 
 
+def end_of(
+    what: str, until: datetime | None, lasts: float | None
+) -> tuple[Instant | None, int | None]:
+    """Return when something ends by itself: a time, or microseconds from now, or neither."""
+    if until is not None and lasts is not None:
+        raise Error(Code.INVALID, f"{what} ends at `until` or `lasts` for a while, not both.")
+    end = None if until is None else instant_of("until", until)
+    return end, microseconds_or_none("lasts", lasts)
+
+
 def uuid_of(text: str, what: str) -> str:
     """Return a UUID in lower case; it must have its dashes."""
     if is_normal(text):

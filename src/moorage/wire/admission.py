@@ -88,6 +88,7 @@ class Pool:
 
     `free` is how many units could be granted now if no ticket were waiting; negative: the pool is
     over its limit. `pause_reason` is why it is paused; empty: it is not, or nobody has said.
+    `paused_until` is when its pause ends by itself; null: when somebody resumes it.
     `next_grant_at` is when pacing permits the next grant; null: now. `first` is the
     first ticket in the line, whose `waiting` says why it is not granted; null: no ticket waits.
     """
@@ -133,6 +134,7 @@ class Pool:
     updated_at: datetime
     owner_queue_max: int = 0
     """How many tickets of one owner may wait: `queue_max_per_owner`, or its default."""
+    paused_until: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,9 +151,14 @@ class PoolPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PauseWanted:
-    """Why a pool is paused, for those who wait."""
+    """Why a pool is paused, for those who wait, and when the pause ends by itself.
+
+    `until` is a time, `lasts` the same as a duration in seconds; null: somebody resumes the pool.
+    """
 
     reason: str = ""
+    until: datetime | None = None
+    lasts: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,7 +37,8 @@ class CapacityLine:
     `group` is the aggregate or the trait; null: by class, or the providers that have none. A
     provider counts in each of its groups. `capacity` is how many units may be allocated in total:
     without the reserved ones, multiplied by the allocation ratio, and only of what is offered.
-    `free` is how many more may be allocated.
+    `free` is how many more may be allocated, never more than `capacity`. `ratio` is the allocation
+    ratio of all of them; null: they differ.
     """
 
     resource_class: str
@@ -50,6 +51,7 @@ class CapacityLine:
     free: int
     fullest: list[ProviderFilled]
     emptiest: list[ProviderFilled]
+    ratio: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

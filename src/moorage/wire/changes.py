@@ -160,6 +160,7 @@ class PoolValue:
     spec: PoolSpecValue
     paused: bool
     pause_reason: str | None
+    paused_until: datetime | None
     generation: int
     occupied: int
     waiting: int

@@ -50,6 +50,9 @@ Readiness = Literal["unregistered", "preparing", "ready", "degraded", "failed"]
 Liveness = Literal["fresh", "late", "lost"]
 """Whether the agent has been heard of in time, by the clock of the server."""
 
+Silence = Literal["own", "all"]
+"""What is closed while an agent is silent: its own classes, or every class of its machine."""
+
 Phase = Literal["preparing", "done"]
 """Whether the agent has finished its first full pass since it registered."""
 

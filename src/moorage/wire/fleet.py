@@ -12,7 +12,7 @@ from typing import Literal
 
 from moorage.wire.changes import FailureValue
 from moorage.wire.dataclass import dataclass
-from moorage.wire.enums import AgentState, Directive, Liveness, Phase, Policy, Readiness
+from moorage.wire.enums import AgentState, Directive, Liveness, Phase, Policy, Readiness, Silence
 from moorage.wire.pages import PageAsked
 
 Amounts = dict[str, dict[str, int]]
@@ -267,7 +267,8 @@ class Agent:
     `accepted` false: it has enrolled, and no operator has accepted it.
     `withheld` is the reason why nothing at all is offered of its tree; null: it is open.
     `unconfirmed` are consumers that got their places before this boot and were not reported since.
-    `over`: more is used than offered.
+    `over`: more is used than offered. `owns_root`: the server created the root for this agent, so
+    its silence closes the whole tree.
     """
 
     id: str
@@ -275,6 +276,7 @@ class Agent:
     labels: dict[str, str]
     root: str | None
     given_root: str | None = None
+    owns_root: bool = False
     accepted: bool = True
     policy: Policy
     policy_reason: str
@@ -338,9 +340,13 @@ class GroupDesired:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupWanted:
-    """The defaults of a group of agents, by resource class; an omitted class has none."""
+    """The defaults of a group of agents, by resource class; an omitted class has none.
+
+    `silence` is what is closed while one of its agents is silent; null: unchanged.
+    """
 
     desired: dict[str, GroupDesired] = field(default_factory=dict)
+    silence: Silence | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -359,6 +365,7 @@ class AgentGroup:
     suspect_network: bool
     suspect_since: datetime | None
     waits_until: datetime | None
+    silence: Silence = "own"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

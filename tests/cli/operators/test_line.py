@@ -1,6 +1,7 @@
 """The line in an operator's hand: commands that move, force, release, filter and export."""
 
 import json
+from datetime import datetime, timedelta
 
 from tests.cli.command import moorage
 from tests.cli.pooled import Cli
@@ -73,6 +74,23 @@ def test_a_reason_is_shown(cli: Cli) -> None:
     assert "pause_reason\track 7" in cli.lines("pool", "show", "why")
     rows = [line.split("\t") for line in cli.lines("pool", "list")]
     assert next(row[-1] for row in rows if row[0] == "why") == "paused: rack 7"
+
+
+def test_a_pause_has_an_end(cli: Cli) -> None:
+    """A duration, or a time of no zone in UTC; both are in the future."""
+    cli.lines("pool", "create", "ends", "--limit", "1")
+    said, *_ = cli.lines("pool", "pause", "ends", "--until", "2h")
+    assert said.startswith("paused ends until ")
+    assert cli.answer("pool", "show", "ends")["paused_until"] is not None
+    made = datetime.fromisoformat(cli.answer("pool", "show", "ends")["created_at"])
+    end = made + timedelta(days=3)
+    cli.lines("pool", "pause", "ends", "--until", f"{end:%Y-%m-%dT%H:%M}")
+    shown = datetime.fromisoformat(cli.answer("pool", "show", "ends")["paused_until"])
+    assert abs(shown - end) < timedelta(minutes=2)
+    for wrong in ("2020-01-01", "soon", "-1h"):
+        cli.refusal(2, "pool", "pause", "ends", "--until", wrong)
+    assert cli.lines("pool", "pause", "ends")[0] == "paused ends"
+    assert cli.answer("pool", "show", "ends")["paused_until"] is None
 
 
 def test_who_am_i(cli: Cli) -> None:

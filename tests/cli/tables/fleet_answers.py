@@ -124,6 +124,7 @@ def line(
         capacity=count * units,
         used=count * units * used // 100,
         free=count * units - count * units * used // 100,
+        ratio=1.0 if group is None else None,
         fullest=[filled(number, units, units) for number in (7, 12, 104)] if used else [],
         emptiest=[filled(number, 0, units) for number in (14_999, 3, 5)] if used < 100 else [],
     )

@@ -153,9 +153,13 @@ class World:
         """Force the grant of a ticket."""
         return self.do(operator_actions.force(self.facts, self.moment, LeaseId(key)))
 
-    def pause(self, name: str, paused: bool = True, reason: str = "") -> Pool:
-        """Pause or resume a pool."""
-        return self.do(pools.pause(self.facts, self.moment, self.wall, name, paused, reason))
+    def pause(
+        self, name: str, paused: bool = True, reason: str = "", seconds: float | None = None
+    ) -> Pool:
+        """Pause or resume a pool; `seconds`: until the pause ends by itself."""
+        until = None if seconds is None else Instant(self.now + round(seconds * SECOND))
+        made = pools.pause(self.facts, self.moment, self.wall, name, paused, reason, until)
+        return self.do(made)
 
     def wait(self, seconds: float) -> list[LeaseId]:
         """Let time pass, with a sweep at every time at which something is due, and at the end."""

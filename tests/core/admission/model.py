@@ -47,6 +47,7 @@ class Pool:
     keep: bool = False
     requeue: bool = False
     paused: bool = False
+    paused_until: int | None = None
     paid: int = 0
     rests: list[tuple[int, int]] = field(default_factory=list)
 
@@ -79,6 +80,7 @@ class Model:
         old = self.pools.get(name)
         if old is not None:
             pool.paused, pool.paid = old.paused, old.paid
+            pool.paused_until = old.paused_until
             pool.rests = [
                 (min(until, self.now + pool.cooldown), units) for until, units in old.rests
             ]
@@ -158,6 +160,9 @@ class Model:
 
     def sweep(self) -> None:
         """End what is due."""
+        for pool in self.pools.values():
+            if pool.paused_until is not None and self.now >= pool.paused_until:
+                pool.paused, pool.paused_until = False, None
         alive = self.now - self.downtime
         for t in list(self.tickets):
             if t.state == "w" and t.patience is not None and alive >= t.heard + t.patience:

@@ -81,10 +81,17 @@ class Machine(RuleBasedStateMachine):
         old = self.model.pools.get(name)
         return [pool.keep if old is None else old.keep]
 
-    @rule(name=st.sampled_from(POOLS), paused=st.booleans())
-    def pause(self, name: str, paused: bool) -> None:
-        self.world.pause(name, paused)
-        self.model.pools[name].paused = paused
+    @rule(
+        name=st.sampled_from(POOLS),
+        paused=st.booleans(),
+        seconds=st.sampled_from([None, None, 3, 20]),
+    )
+    def pause(self, name: str, paused: bool, seconds: int | None = None) -> None:
+        seconds = seconds if paused else None
+        self.world.pause(name, paused, seconds=seconds)
+        pool = self.model.pools[name]
+        pool.paused = paused
+        pool.paused_until = None if seconds is None else self.model.now + seconds * SECOND
         self.model.admit()
 
     @rule(

@@ -5,14 +5,15 @@ from collections.abc import Iterator
 import pytest
 
 from moorage.faces.dashboard.routes import ENTRIES
-from moorage.faces.dashboard.routing import Action
-from tests.faces.dashboard.support.browserless import Browser, Page, signed_in
+from moorage.faces.dashboard.routing import Action, Trial
+from tests.faces.dashboard.support.browserless import Browser, Page, confirming, signed_in
 from tests.faces.v1.leasing import ask, make_pool, waiting_ticket
 from tests.faces.v1.native import Native
 from tests.faces.v1.reshaping import Split
 
 SIGN_OUT = "/ui/sign-out"
-TARGETS = [SIGN_OUT, *(one.path for one in ENTRIES if isinstance(one, Action))]
+TRIALS = [one.path for one in ENTRIES if isinstance(one, Trial)]
+TARGETS = [SIGN_OUT, *(one.path for one in ENTRIES if isinstance(one, Action)), *TRIALS]
 
 
 def foreign_origins(url: str) -> Iterator[str]:
@@ -68,6 +69,7 @@ def digest_of(native: Native, target: str) -> str:
 def sent(browser: Browser, target: str, token: str, digest: str = "", **headers: str) -> Page:
     """Send a form with valid fields."""
     fields = {"reason": "r", "priority": "1", "owner": "forms/owner", "digest": digest}
+    fields |= {"hold": "2h", "limit": "7", "interval": "3", "burst": "2"}
     fields |= {"sure": "yes", "form_token": token}
     return browser.ask("POST", target, fields, **headers)
 
@@ -92,6 +94,11 @@ def test_no_form_of_another_page_is_accepted(native: Native, operator: Browser, 
     answer = sent(operator, target, token, digest)
     if "/agents/" in path:
         assert answer.status == 404, "there are no agents here"
+    elif path in TRIALS:
+        assert actions(native) == before, "a preview has done something"
+        fields = confirming(answer, target).fields
+        assert "Done." in operator.ask("POST", target, fields).document.text
+        assert actions(native) > before, "the control did nothing"
     else:
         assert answer.status == 303, answer
         assert actions(native) > before, "the control did nothing"
@@ -118,9 +125,9 @@ def test_nobody_is_signed_in_from_another_site(native: Native) -> None:
 def test_what_a_page_says_after_an_action_is_not_in_its_address(native: Native) -> None:
     """Otherwise a link could show any text as if the server had said it."""
     browser = signed_in(native, "reader")
-    for text in ("Call+1234", "<b>", "paused "):
+    for text in ("Call+1234", "<b>", "released "):
         assert 'class="notice"' not in browser.get(f"/ui?notice={text}").body
-    assert "Paused: nothing" in browser.get("/ui?notice=paused").document.text
+    assert "No late release" in browser.get("/ui?notice=holder-gone").document.text
 
 
 @pytest.mark.parametrize("priority", ["--5", "9" * 5_000, "-", "", "1_0", "٣", "²", "1e3", "1.0"])

@@ -84,6 +84,8 @@ CELLS: dict[str, set[str]] = {
     "POST /v1/leases/revoke": USERS,
     "POST /v1/leases/{id}/move": OPERATORS,
     "POST /v1/leases/{id}/force": OPERATORS,
+    "POST /v1/actions/preview": OPERATORS,
+    "POST /v1/actions": OPERATORS,
     "GET /v1/agents": UNBOUND,
     "GET /v1/agents/{id}": UNBOUND | AGENT,
     "PUT /v1/agents/{id}": OPERATORS,

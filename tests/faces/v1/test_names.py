@@ -65,6 +65,8 @@ NAMES: dict[str, dict[str, set[str]]] = {
     "POST /v1/leases/revoke": NOTHING,
     "POST /v1/leases/{id}/move": NOTHING,
     "POST /v1/leases/{id}/force": NOTHING,
+    "POST /v1/actions/preview": NOTHING,
+    "POST /v1/actions": NOTHING,
     "PUT /v1/agents/{id}": {"agent": OPERATORS, "agent group": OPERATORS},
     "PUT /v1/agents/{id}/root": {"provider": set()},
     "POST /v1/agents/{id}/desired": {"class": set()},

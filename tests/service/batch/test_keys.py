@@ -270,8 +270,9 @@ def _kinds(of: type) -> set[type]:
     subclasses: list[type] = of.__subclasses__()
     below = [one for one in subclasses if one.__module__.startswith("moorage.")]
     below = [one for one in below if one not in (LedgerUseCase, SearchingUseCase, RunPlan)]
-    # See tests/service/fleet, tests/service/ledger/imports and tests/service/ledger/reshapes.
-    elsewhere = {"fleet", "imports", "reshapes"}
+    # See tests/service/fleet, tests/service/ledger/imports and tests/service/ledger/reshapes, and
+    # tests/service/admission/test_acting.py for what is alone in its batch.
+    elsewhere = {"fleet", "imports", "reshapes", "acting"}
     below = [one for one in below if not elsewhere & {*one.__module__.split(".")}]
     return set().union(*map(_kinds, below)) if below else {of}
 

@@ -5,7 +5,8 @@ with the package. In short: I1 limit, I2 one holder per slot, I3 gangs whole, I4
 old ones change nothing, I5 nothing leaks, I6 nothing ends before its holder believes so, I7 every
 ticket ends in one way, I8 order, I9 keys, I10 who may release, I11 no unit is free that could be
 granted, I12 pacing, I13 holds, I15 stored sums, I16 time, I18 quotas, I19 slots show exactly their
-leases. I14 and I20 are the simulation's: restarts, and an end of all faults.
+leases, I21 pauses end in time. I14 and I20 are the simulation's: restarts, and an end of all
+faults.
 """
 
 from dataclasses import dataclass
@@ -156,11 +157,16 @@ class Auditor:
             return
         self.rows[name] = row
         book = self.books.pools.setdefault(name, PoolBook(row.spec))
-        if book.spec != row.spec or book.paused != row.paused:
-            wanted: list[Any] = [do.PoolPut(name, row.spec), do.PoolPause(name, row.paused)]
+        before = (book.spec, book.paused, book.paused_until)
+        if before != (row.spec, row.paused, row.paused_until):
+            lasts = None if row.paused_until is None else row.paused_until - self.at
+            pause = do.PoolPause(name, row.paused, lasts)
+            wanted: list[Any] = [do.PoolPut(name, row.spec), pause]
             asked = any(one.call in wanted for one in self.told if not one.refused)
-            claim(asked, "I10", name, "was changed by nobody")
-        book.now(row.spec, row.paused, self.at)
+            over = book.paused_until is not None and book.paused_until <= self.at
+            ended = book.paused and not row.paused and over
+            claim(asked or (ended and book.spec == row.spec), "I10", name, "was changed by nobody")
+        book.now(row.spec, row.paused, row.paused_until, self.at)
 
     def _call(self, one: Told) -> None:
         """Check that an accepted call is acceptable, and note its consequences."""
@@ -383,7 +389,10 @@ class Auditor:
         return lease.forced or self._in_place(lease) is not None
 
     def _nothing_overdue(self) -> None:
-        """I5, I13: after a sweep no lease is left whose time is over."""
+        """I5, I13, I21: after a sweep no lease and no pause is left whose time is over."""
+        for name, pool in self.books.pools.items():
+            until = pool.paused_until
+            claim(until is None or until + self.slack > self.at, "I21", name, "is still paused")
         for key, book in self.books.live.items():
             lease = book.seen
             if lease.hold_until is not None and lease.state == "granted":

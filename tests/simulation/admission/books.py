@@ -22,6 +22,7 @@ class PoolBook:
 
     spec: PoolSpec
     paused: bool = False
+    paused_until: int | None = None
     rests: list[tuple[int, int]] = field(default_factory=list)
     """(until, units) of freed units."""
     earliest: int = 0
@@ -30,13 +31,13 @@ class PoolBook:
     """... and if all of them were, as far as jitter may."""
     newest: FencingToken | None = None
 
-    def now(self, spec: PoolSpec, paused: bool, at: int) -> None:
+    def now(self, spec: PoolSpec, paused: bool, paused_until: int | None, at: int) -> None:
         """Note the new settings. A new pacing forgives debts beyond its burst."""
         pacing = spec.pacing
         if pacing is not None and pacing != self.spec.pacing:
             self.earliest = min(self.earliest, at + pacing.burst * pacing.interval)
             self.latest = min(self.latest, at + pacing.burst * pacing.interval)
-        self.spec, self.paused = spec, paused
+        self.spec, self.paused, self.paused_until = spec, paused, paused_until
 
     def resting(self, at: int) -> int:
         """Return how many freed units may not be granted yet."""

@@ -104,10 +104,11 @@ class PoolPut:
 
 @dataclass(frozen=True)
 class PoolPause:
-    """Pause or resume a pool."""
+    """Pause or resume a pool; `lasts`: microseconds until the pause ends by itself."""
 
     name: str
     paused: bool
+    lasts: int | None = None
 
 
 @dataclass(frozen=True)

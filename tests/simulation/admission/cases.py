@@ -93,8 +93,8 @@ def _pool_case(call: do.Call, memory: Memory) -> UseCase[Any]:
             return SlottedPut(name, spec, list(memory.slots[name].values()))
         case do.PoolPut(name, spec):
             return pool_cases.PoolPut(name=name, by=OPERATOR, spec=spec, generation=None)
-        case do.PoolPause(name, paused):
-            return pool_cases.PoolPause(name=name, by=OPERATOR, paused=paused)
+        case do.PoolPause(name, paused, lasts):
+            return pool_cases.PoolPause(name=name, by=OPERATOR, paused=paused, lasts=lasts)
         case do.PoolDelete(name):
             return pool_cases.PoolDelete(name=name, by=OPERATOR)
     raise AssertionError(call)

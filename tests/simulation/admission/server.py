@@ -155,8 +155,9 @@ class Server:
                 return leases.outcome(facts, moment, lease, Proof(owner, token), result, "")
             case do.PoolPut(name, spec):
                 return pool_put(facts, moment, wall, name, spec)
-            case do.PoolPause(name, paused):
-                return pools.pause(facts, moment, wall, name, paused)
+            case do.PoolPause(name, paused, lasts):
+                until = None if lasts is None else Instant(moment.at + lasts)
+                return pools.pause(facts, moment, wall, name, paused, until=until)
             case do.PoolDelete(name):
                 return pools.delete(facts, moment, name)
             case do.Sweep():

@@ -323,9 +323,11 @@ class Simulation:
                 case 0 | 1:
                     yield do.PoolPut(name, self._changed(name))
                 case 2:
-                    yield do.PoolPause(name, True)
+                    lasts = self.random.choice([None, SECOND, 4 * SECOND, 30 * SECOND])
+                    yield do.PoolPause(name, True, lasts)
                     yield self.random.randrange(10 * SECOND)
-                    yield do.PoolPause(name, False)
+                    if lasts is None or self.random.random() < 0.3:
+                        yield do.PoolPause(name, False)
                 case 3:
                     live = self._in_order()
                     if live:

@@ -6,6 +6,20 @@ CORE = "src/moorage/core/admission"
 
 ADMISSION_BUGS = (
     Bug(
+        "I21",
+        "nobody looks when a pause is over",
+        f"{CORE}/admit.py",
+        "wake_at = pool.paused_until  # also without a line: a sweep ends the pause",
+        "wake_at = None",
+    ),
+    Bug(
+        "I10",
+        "a pause with an end is over at once",
+        f"{CORE}/pools.py",
+        "if pool.paused and until is not None and until <= draft.moment.at:",
+        "if pool.paused and until is not None:",
+    ),
+    Bug(
         "I1",
         "one unit too many",
         f"{CORE}/units.py",

@@ -1,5 +1,7 @@
 """`moorage agent group`: defaults of agents, and networks that are suspect."""
 
+from typing import get_args
+
 import click
 
 from moorage.cli.support import completion
@@ -11,6 +13,8 @@ from moorage.cli.support.output import USAGE, Failure, say_or_json, show_json
 from moorage.cli.support.tables import Cell, Column, show_rows
 from moorage.cli.support.views.cells import state_cell
 from moorage.client.fleet import Fleet
+from moorage.client.transport import RefusedError
+from moorage.wire.enums import Silence
 from moorage.wire.fleet import AgentGroup, GroupDesired, GroupWaitRequest, GroupWanted
 
 COLUMNS = (
@@ -19,6 +23,7 @@ COLUMNS = (
     Column("late", right=True),
     Column("lost", right=True),
     Column("network"),
+    Column("silence", dropped=2),
     Column("desired", dropped=1, least=16, last=True),
 )
 
@@ -65,11 +70,22 @@ def show(name: str, as_json: bool) -> None:
     multiple=True,
     help="CLASS=AMOUNT or CLASS=SHARE% for each part; may be repeated.",
 )
+@click.option(
+    "--silence",
+    type=click.Choice(get_args(Silence)),
+    help="What is closed while an agent is silent: its own classes, or all of its machine.",
+)
 @json_option
-def set_(name: str, goals: tuple[str, ...], as_json: bool) -> None:
-    """Create the group NAME, or replace all its defaults; its agents follow."""
-    wanted = GroupWanted(desired=dict(map(_goal, goals)))
+def set_(name: str, goals: tuple[str, ...], silence: Silence | None, as_json: bool) -> None:
+    """Create the group NAME, or replace all its defaults; its agents follow.
+
+    With --silence alone the defaults stay.
+    """
+    desired = dict(map(_goal, goals))
     with at_server(Fleet) as fleet:
+        if silence is not None and not goals:
+            desired = _desired_of(fleet, name)
+        wanted = GroupWanted(desired=desired, silence=silence)
         _show_one(fleet.group_put(name, wanted), as_json)
 
 
@@ -113,6 +129,16 @@ def wait(name: str, lasts: float, as_json: bool) -> None:
         _show_one(fleet.group_wait(name, GroupWaitRequest(seconds=lasts)), as_json)
 
 
+def _desired_of(fleet: Fleet, name: str) -> dict[str, GroupDesired]:
+    """Return the present defaults of a group; none if it does not exist."""
+    try:
+        return fleet.group(name).desired
+    except RefusedError as refused:
+        if refused.code != "group_not_found":
+            raise
+        return {}
+
+
 def _goal(text: str) -> tuple[str, GroupDesired]:
     name, equals, amount = text.partition("=")
     try:
@@ -145,5 +171,6 @@ def _row(one: AgentGroup) -> list[Cell | str]:
         str(one.late),
         str(one.lost),
         state_cell(network),
+        one.silence,
         ", ".join(goals) or "-",
     ]

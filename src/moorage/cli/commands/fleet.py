@@ -58,7 +58,9 @@ PROVIDERS = (
 @wide_option
 @json_option
 def fleet(by: str, resource_class: str | None, ends: int | None, wide: bool, as_json: bool) -> None:
-    """Print the capacity of all providers by resource class: total, reserved, used, free.
+    """Print the capacity of all providers by resource class: total, ratio, offered, used, free.
+
+    Offered is what may be allocated: what is there without what is reserved, times the ratio.
 
     All figures are of one revision of the ledger.
     """

@@ -81,6 +81,41 @@ class DurationType(click.ParamType[float]):
             self.fail(str(error), param, ctx)
 
 
+def _time_parse(text: str) -> datetime | None:
+    """Read a date or time, of no zone: in UTC; None: it is neither."""
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return at if at.tzinfo else at.replace(tzinfo=UTC)
+
+
+class UntilType(click.ParamType[float]):
+    """An option that says until when: a duration, or a date or time; of no zone: in UTC.
+
+    It becomes the seconds until then.
+    """
+
+    name = "duration or time"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Return in how many seconds it will be."""
+        if isinstance(value, float):
+            return value
+        at = _time_parse(value)
+        if at is None:
+            try:
+                return seconds_of(value)
+            except ValueError as error:
+                self.fail(f"{error}, nor a date or time such as 2026-11-27T04:31", param, ctx)
+        left = (at - datetime.now(UTC)).total_seconds()  # noqa: TID251 - the user's own clock is meant
+        if left <= 0:
+            self.fail(f"{value} is not in the future (without a zone it is in UTC)", param, ctx)
+        return left
+
+
 class SinceType(click.ParamType[float]):
     """An option that says since when: a duration, or a date or time; of no zone: in UTC.
 
@@ -95,14 +130,12 @@ class SinceType(click.ParamType[float]):
         """Return how many seconds ago it was."""
         if isinstance(value, float):
             return value
-        try:
-            at = datetime.fromisoformat(value)
-        except ValueError:
+        at = _time_parse(value)
+        if at is None:
             try:
                 return seconds_of(value)
             except ValueError as error:
                 self.fail(f"{error}, nor a date or time such as 2026-11-27T04:31", param, ctx)
-        at = at if at.tzinfo else at.replace(tzinfo=UTC)
         ago = (datetime.now(UTC) - at).total_seconds()  # noqa: TID251 - the user's own clock is meant
         if ago <= 0:
             self.fail(f"{value} is not in the past (without a zone it is in UTC)", param, ctx)

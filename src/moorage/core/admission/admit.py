@@ -206,6 +206,8 @@ class _Scan:
             timed = pool.resting or pool.spec.pacing is not None or self.silent_at
             silent_at = self.silent_at.get(name)
             wake_at = pacing.wakes_at(pool, at, silent_at) if pool.waiting and timed else None
+            if pool.paused:
+                wake_at = pool.paused_until  # also without a line: a sweep ends the pause
             if wake_at != pool.wake_at:
                 rests = tuple(rest for rest in pool.resting if rest.until > at)
                 changed[name] = structs.replace(pool, wake_at=wake_at, resting=rests)

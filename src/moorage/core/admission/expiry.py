@@ -15,6 +15,7 @@ from collections.abc import Iterable
 
 from msgspec import structs
 
+from moorage.core.admission import pools
 from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Changes, Facts
 from moorage.core.admission.model import (
@@ -39,7 +40,8 @@ def sweep(
 ) -> tuple[Changes, list[LeaseId]]:
     """End those of these leases (usually `facts.due`) that are over; return the ended ones.
 
-    Due pools need nothing here: `admit` scans every loaded pool. A lease that an outage has
+    Pauses of loaded pools that have reached their end are over; apart from that, due pools need
+    nothing here: `admit` scans every loaded pool. A lease that an outage has
     postponed since its due time was stored goes into `Changes.postponed`.
     """
     draft = Draft(facts, moment, wall)
@@ -54,6 +56,7 @@ def sweep(
             ended.append(key)
         else:
             draft.changes.postponed.add(key)
+    pools.end_pauses(draft)
     return draft.changes, ended
 
 

@@ -144,6 +144,8 @@ class Pool(Struct, frozen=True):
     """None: all its slots are configured by name."""
     pause_reason: str = ""
     """Why it is paused, for people; empty: nobody has said."""
+    paused_until: Instant | None = None
+    """Service time at which its pause ends by itself; None: it lasts until it is resumed."""
     awaited: dict[str, int] = {}
     """Of a pool with slots: how many slots the tickets in its line need, by state; without those
     that ask for labels."""

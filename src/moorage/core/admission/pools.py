@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from msgspec import structs
 
 from moorage.core.admission import bounds
+from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Changes, Facts
 from moorage.core.admission.model import Pacing, Pool, PoolSpec, Rest
 from moorage.core.admission.pacing import pacing_default
@@ -79,28 +80,67 @@ def delete(facts: Facts, moment: Moment, name: str) -> tuple[Changes, None]:
 
 
 def pause(
-    facts: Facts, moment: Moment, wall: Instant, name: str, paused: bool, reason: str = ""
+    facts: Facts,
+    moment: Moment,
+    wall: Instant,
+    name: str,
+    paused: bool,
+    reason: str = "",
+    until: Instant | None = None,
 ) -> tuple[Changes, Pool]:
-    """Stop granting, or resume; everything else continues. Raises POOL_NOT_FOUND, INVALID.
+    """Stop granting, or resume; everything else continues.
 
-    A pause of a paused pool only replaces the `reason`, unless it gives none.
+    A pause of a paused pool replaces its end, and its `reason` if it gives one.
+
+    Args:
+        facts: with the pool.
+        moment: now.
+        wall: wall-clock time, stored in the pool.
+        name: of the pool.
+        paused: whether to stop granting.
+        reason: for people.
+        until: service time at which a pause ends by itself; None: it lasts until it is resumed.
+
+    Raises POOL_NOT_FOUND, INVALID.
     """
     pool = _found(facts, name)
     check_plain("reason", reason)
+    if until is not None:
+        if not paused:
+            raise Error(Code.INVALID, "Only a pause ends by itself: omit until.")
+        if until <= moment.at:
+            raise Error(Code.INVALID, "until must be in the future, or omitted.")
+        check_duration("the time until the end of a pause", until - moment.at)
     if not paused:
         reason = ""
     elif pool.paused and not reason:
         reason = pool.pause_reason
-    if (pool.paused, pool.pause_reason) == (paused, reason):
+    if (pool.paused, pool.pause_reason, pool.paused_until) == (paused, reason, until):
         return Changes(), pool
-    pool = structs.replace(
+    pool = _paused(pool, wall, paused, reason, until)
+    return Changes(pools={name: pool}), pool
+
+
+def end_pauses(draft: Draft) -> None:
+    """Resume every loaded pool whose pause has reached its end."""
+    for name in draft.facts.pools:
+        pool = draft.pool(name)
+        until = pool.paused_until
+        if pool.paused and until is not None and until <= draft.moment.at:
+            draft.changes.pools[name] = _paused(pool, draft.wall, False)
+
+
+def _paused(
+    pool: Pool, wall: Instant, paused: bool, reason: str = "", until: Instant | None = None
+) -> Pool:
+    return structs.replace(
         pool,
         paused=paused,
         pause_reason=reason,
+        paused_until=until,
         generation=pool.generation + 1,
         updated_at=wall,
     )
-    return Changes(pools={name: pool}), pool
 
 
 def new_pool(name: str, spec: PoolSpec, wall: Instant) -> Pool:

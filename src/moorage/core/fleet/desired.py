@@ -15,7 +15,16 @@ from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
 from moorage.core.fleet.agents import Pair, changes_of, find, find_active, registered
 from moorage.core.fleet.facts import Changes, Facts
-from moorage.core.fleet.model import Agent, Amounts, Goal, ManagedClass, Source, State
+from moorage.core.fleet.model import (
+    Agent,
+    Amounts,
+    Goal,
+    Group,
+    ManagedClass,
+    Silence,
+    Source,
+    State,
+)
 from moorage.core.ids import AgentId, ProviderId
 from moorage.core.limits import MAX_INT
 
@@ -121,6 +130,19 @@ def resolved(before: Agent, after: Agent, defaults: Mapping[str, Goal]) -> Agent
     after = replace(after, parts=parts)
     rises = _figures(after) != _figures(before)
     return replace(after, desired_generation=before.desired_generation + rises)
+
+
+def following(before: Agent, after: Agent, group: Group | None) -> Agent:
+    """Return an agent as its group has it: its amounts, and what its silence closes.
+
+    Args:
+        before: the agent before the decision.
+        after: the agent with new parts or goals.
+        group: of the agent; None: it does not exist.
+    """
+    if group is None:
+        return resolved(before, replace(after, silence=Silence.OWN), {})
+    return resolved(before, replace(after, silence=group.silence), group.desired)
 
 
 def amount_of(goal: Goal, eligible: int, step_size: int) -> int:

@@ -53,6 +53,15 @@ class Liveness(StrEnum):
     LOST = "lost"
 
 
+class Silence(StrEnum):
+    """What is closed while an agent is silent."""
+
+    OWN = "own"
+    """The classes that the agent manages; and all of the machine if the server made its root."""
+    ALL = "all"
+    """Every class of the machine's tree."""
+
+
 class Phase(StrEnum):
     """Whether the agent has finished its first full pass since it registered."""
 
@@ -196,6 +205,8 @@ class Agent(Struct, frozen=True):
     reported_at: Instant | None = None
     returned_at: Instant | None = None
     """When it was heard of again after a silence."""
+    silence: Silence = Silence.OWN
+    """As its group has it."""
 
 
 class Group(Struct, frozen=True):
@@ -212,3 +223,4 @@ class Group(Struct, frozen=True):
     suspect_since: Instant | None = None
     waits_until: Instant | None = None
     generation: int = 0
+    silence: Silence = Silence.OWN

@@ -3,7 +3,16 @@
 Source: decision 0025; the table in docs/reference/agents.md.
 """
 
-from moorage.core.fleet.model import Agent, Liveness, ManagedClass, Part, Policy, Readiness, State
+from moorage.core.fleet.model import (
+    Agent,
+    Liveness,
+    ManagedClass,
+    Part,
+    Policy,
+    Readiness,
+    Silence,
+    State,
+)
 
 OFFERING = frozenset({Readiness.READY, Readiness.DEGRADED})
 """The readiness of a machine on which something may be placed."""
@@ -34,12 +43,16 @@ def why_withheld(agent: Agent) -> str | None:
     """Return the reason why the whole tree is withheld; None: it is open.
 
     A root that others created, such as Nova, has inventories that the agent does not speak for:
-    these stay open when the agent is silent or not ready.
+    these stay open when the agent is not ready, and when it is silent unless its group has
+    `silence: all`.
     """
     reason = closed_by_operators(agent)
-    if reason is None and agent.owns_root:
-        reason = silent_or_unready(agent)
-    return reason
+    if reason is not None:
+        return reason
+    if agent.owns_root:
+        return silent_or_unready(agent)
+    silent = agent.liveness is not Liveness.FRESH
+    return agent.liveness.value if silent and agent.silence is Silence.ALL else None
 
 
 def why_nothing(agent: Agent) -> str | None:

@@ -89,7 +89,7 @@ def create(
     after = roots.given(facts, after, root)
     if wanted is not None:
         after = policy.wanted(after, wanted, who)
-    after = desired.resolved(before, after, desired.defaults_of(facts, group))
+    after = desired.following(before, after, facts.groups.get(group))
     changes.update(changes_of(before, after, now))
     return changes
 
@@ -163,7 +163,7 @@ def register(
     merged = parts.merged(after, spec.parts, booted=booted, born=born or {})
     after = _reported(replace(after, facts=spec.facts, parts=merged))
     after = replace(after, labels=labels)
-    after = desired.resolved(before, after, desired.defaults_of(facts, before.group))
+    after = desired.following(before, after, facts.groups.get(before.group))
     if after != before:
         after = replace(after, registered_at=now)
     return changes_of(before, after, now)

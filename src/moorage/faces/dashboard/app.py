@@ -27,7 +27,15 @@ from moorage.faces.dashboard.outward import events_outward, headers_outward, pag
 from moorage.faces.dashboard.page_answers import PageAnswers
 from moorage.faces.dashboard.rendering import Templates
 from moorage.faces.dashboard.routes import ENTRIES
-from moorage.faces.dashboard.routing import ROOT, Action, Data, Entry, MethodError, check_method
+from moorage.faces.dashboard.routing import (
+    ROOT,
+    Action,
+    Data,
+    Entry,
+    MethodError,
+    Trial,
+    check_method,
+)
 from moorage.faces.dashboard.signing_in import (
     SIGN_IN,
     SIGN_OUT,
@@ -36,6 +44,7 @@ from moorage.faces.dashboard.signing_in import (
     cookie_read,
 )
 from moorage.faces.dashboard.static_files import STATIC, static_file
+from moorage.faces.dashboard.trials import trial_page
 from moorage.faces.native_api import NativeApi, RefusedError
 from moorage.faces.path_table import Table
 from moorage.faces.streaming import Stream, stream_send
@@ -147,6 +156,11 @@ class DashboardFace:
             if entry.asks and forms.SURE not in form:
                 return forms.question(self._templates, entry.asks, scope, form)
             return redirect(await entry.act(replace(request, form=form)))
+        if isinstance(entry, Trial):
+            form = await forms.form_read(headers, receive, self._limits)
+            forms.check_token(form, reader.secret)
+            request = replace(request, form=form)
+            return await self._pages.page(trial_page(entry), request, reader)
         if entry.live and scope["method"] == "GET" and wants_events:
             return self._pages.stream(scope, entry, request, reader)
         return await self._pages.page(entry, request, reader)

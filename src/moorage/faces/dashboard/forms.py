@@ -26,18 +26,9 @@ LAST_WORD = re.compile("[/:][^/:]*$")
 
 NOTICES: Mapping[str, str] = {
     "released": "Released.",
-    "revoked": "Revoked.",
     "owner-revoked": "Done. All of this owner's were ended; the audit log says how many.",
     "holder-gone": "Done. No late release is expected of its holder.",
     "ended-before": "Nothing was done: it had ended before.",
-    "not-waiting": "Nothing was done: it no longer waits.",
-    "first": "Moved to the front of the line.",
-    "priority": "Its priority is changed.",
-    "forced": "Granted.",
-    "paused": "Paused: nothing is granted until somebody resumes it.",
-    "resumed": "Resumed.",
-    "drained": "Drained: nothing new is placed on this machine.",
-    "in-service": "In service again.",
     "reshape-undone": "Undone by this reshape.",
     "undone-before": "Nothing was done: it had been undone before.",
     "undo-differs": "Nothing was done: undoing it would now do something else. Look at it again.",
@@ -48,15 +39,11 @@ An address may come from anyone, so it cannot have the text.
 """
 
 QUESTIONS: Mapping[str, str] = {
-    "pause": "Pause it? Nothing is granted until it is resumed. Jobs with --best-effort start"
-    " without a lease when their wait is over, unless they have --unless-paused.",
-    "revoke": "Revoke it? Its units become free although its job may still run.",
     "revoke_owner": "End all of these tickets and leases of this owner? Units become free although"
     " jobs may still run.",
     "gone": "Is its job gone, without having released its slots? Then no late release is expected"
     " of it.",
     "undo": "Undo this reshape? All that was shown happens at once.",
-    "force": "Grant this ticket at once, over the limit if necessary?",
 }
 """The question before an action: asked by the script of a page, otherwise on a page of its own."""
 

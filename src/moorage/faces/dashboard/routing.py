@@ -173,6 +173,17 @@ class Action:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """The target of a form that shows what it would do, and does it once that is confirmed."""
+
+    path: str
+    title: str
+    wanted: Callable[[PageRequest], Mapping[str, Any]]
+    """Returns the body of `ActionWanted`, without its digest. Raises RefusedError."""
+    method: str = "POST"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Data:
     """Data for a script of a page, or an export."""
 
@@ -181,4 +192,4 @@ class Data:
     method: str = "GET"
 
 
-Entry = Page | Action | Data
+Entry = Page | Action | Trial | Data

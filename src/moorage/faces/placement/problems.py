@@ -91,6 +91,7 @@ OUTCOMES: dict[Code, WireProblem] = {
     Code.IMPORT_EXISTS: WireProblem(409),
     Code.IMPORT_TAKEN: WireProblem(409),
     Code.RESHAPE_CHANGED: WireProblem(409),
+    Code.EFFECT_CHANGED: WireProblem(409),
     Code.RESHAPE_UNDONE: WireProblem(409),
     Code.HOLDER_MISMATCH: WireProblem(403),
     Code.CLASS_MANAGED: WireProblem(409),

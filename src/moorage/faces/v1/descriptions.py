@@ -121,6 +121,7 @@ _SPLIT = {
 _PAGES = {_NODE: {"CUSTOM_HUGEPAGES_2MB": 1024}}
 
 BODIES: dict[str, dict[str, Any]] = {
+    "ActionWanted": {"action": "pool.tune", "target": "install/azure", "limit": 12},
     "AgentWanted": {"group": "compute", "labels": {"rack": "7"}},
     "AliveRequest": {"boot_id": _AGENT_BOOT, "report_generation": 3},
     "BackupWanted": {"name": "monday.sqlite"},

@@ -60,6 +60,7 @@ _TAGS = {
     "explain": "Why a query finds nothing.",
     "pools": "Named limits.",
     "leases": "The right to use units of pools, and the tickets that wait for it.",
+    "actions": "Actions of operators that are tried first.",
     "agents": "What machines really have, and whether they are used.",
     "groups": "Groups of agents: defaults, and silence.",
     "reporter-groups": "Reporters that share nodes: who is live, and who owns which node.",

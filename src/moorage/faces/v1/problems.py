@@ -60,6 +60,7 @@ STATUSES: dict[Code, int] = {
     Code.IMPORT_TAKEN: 409,
     Code.RESHAPE_CHANGED: 409,
     Code.RESHAPE_UNDONE: 409,
+    Code.EFFECT_CHANGED: 409,
     Code.HOLDER_MISMATCH: 403,
     Code.CLASS_MANAGED: 409,
     Code.ROOT_TAKEN: 409,

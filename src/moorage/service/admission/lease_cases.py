@@ -23,10 +23,11 @@ from moorage.core.ledger.allocations import keys_for
 from moorage.core.service_time import When
 from moorage.service.access.audit import Actor, audit_entry
 from moorage.service.access.roles import standing
+from moorage.service.admission.pool_cases import pause_shown
 from moorage.service.admission.views import LeaseView
 from moorage.service.batch.import_room import check_imported
 from moorage.service.batch.ledger_share import holding_of, request_from
-from moorage.service.batch.use_case import AuditedUseCase, UseCase
+from moorage.service.batch.use_case import AuditedUseCase
 from moorage.service.batch.world import Changes, Keys, World
 from moorage.service.ids import lease_id_new
 from moorage.store.access.audit import AuditRow
@@ -387,12 +388,17 @@ class LeaseOutcome(LeaseCase):
         return Changes(admission=changes)
 
 
+SERVER = Actor("moorage", None, "")
+"""The author of what time alone brings, such as the end of a pause."""
+
+
 @dataclass(slots=True)
-class Sweep(UseCase[bool]):
+class Sweep(AuditedUseCase[bool]):
     """End the leases and tickets that are due at `due` (service time), and grant what is possible.
 
-    Grants are tried in the pools that are due to wake then, and in `pools`. `leases` are ended if
-    they are due at the time of the batch. The answer is whether any was ended or postponed.
+    Pauses that have reached their end are over, which leaves audit rows. Grants are tried in the
+    pools that are due to wake then, and in `pools`. `leases` are ended if they are due at the time
+    of the batch. The answer is whether any was ended or postponed.
     """
 
     due: Instant | None = None
@@ -408,7 +414,11 @@ class Sweep(UseCase[bool]):
     def decide(self, world: World, when: When) -> Changes:
         facts = world.admission
         made, _ = expiry.sweep(facts, when.moment, when.wall, [*facts.due, *self.leases])
-        self.found = bool(made)
+        self.rows = [
+            audit_entry(when.wall, SERVER, "pool.resume", name, pause_shown(before, when), False)
+            for name, pool in sorted(made.pools.items())
+            if (before := facts.pools[name]).paused and pool is not None and not pool.paused
+        ]
         return Changes(admission=made)
 
     def conclude(self, world: World, when: When) -> bool:

@@ -7,11 +7,14 @@ from msgspec import structs
 
 from moorage.core.admission import pools
 from moorage.core.admission.facts import Keys as AdmissionKeys
-from moorage.core.admission.model import Pool, PoolSpec
+from moorage.core.admission.model import Pacing, Pool, PoolSpec
+from moorage.core.clock import Instant
+from moorage.core.errors import Code, Error
 from moorage.core.service_time import When
 from moorage.service.access.audit import Actor, audit_entry
 from moorage.service.batch.use_case import AuditedUseCase, UseCase
 from moorage.service.batch.world import Changes, Keys, World
+from moorage.service.values import time_of
 
 
 @dataclass(slots=True)
@@ -63,21 +66,61 @@ class PoolPut(PoolCase):
 
 
 @dataclass(slots=True)
+class PoolTune(PoolCase):
+    """Change only the limit and the pacing of a pool. `limit` None: it stays.
+
+    `generation` is that of the pool as the operator knows it; None: any.
+    """
+
+    limit: int | None
+    pacing: Pacing | None
+    generation: int | None = None
+
+    def decide(self, world: World, when: When) -> Changes:
+        facts = world.admission
+        before = facts.pools.get(self.name)
+        if before is None:
+            raise pools.not_found(self.name)
+        spec = structs.replace(before.spec, pacing=self.pacing)
+        if self.limit is not None:
+            if spec.per_member is not None:
+                raise Error(
+                    Code.INVALID,
+                    f"The limit of pool '{self.name}' follows the members of"
+                    f" {spec.member_group}: change per_member instead.",
+                )
+            spec = structs.replace(spec, limit=self.limit)
+        changes, _ = pools.put(facts, when.moment, when.wall, self.name, spec, self.generation)
+        self.leave("pool.put", _shown(before), structs.asdict(spec), when)
+        return Changes(admission=changes)
+
+
+@dataclass(slots=True)
 class PoolPause(PoolCase):
     """Stop granting (`paused`) or resume it; everything else continues."""
 
     paused: bool
     reason: str = ""
+    until: Instant | None = None
+    """By the wall clock: when the pause ends by itself."""
+    lasts: int | None = None
+    """The same in microseconds from now."""
 
     def decide(self, world: World, when: When) -> Changes:
         facts = world.admission
         before = facts.pools.get(self.name)
         changes, pool = pools.pause(
-            facts, when.moment, when.wall, self.name, self.paused, self.reason
+            facts, when.moment, when.wall, self.name, self.paused, self.reason, self._end(when)
         )
         action = "pool.pause" if self.paused else "pool.resume"
-        self.leave(action, before and _pause_shown(before), _pause_shown(pool), when)
+        self.leave(action, before and pause_shown(before, when), pause_shown(pool, when), when)
         return Changes(admission=changes)
+
+    def _end(self, when: When) -> Instant | None:
+        """Return the end in service time; None: somebody must resume it."""
+        if self.lasts is not None:
+            return Instant(when.moment.at + self.lasts)
+        return None if self.until is None else Instant(self.until - when.wall + when.moment.at)
 
 
 @dataclass(slots=True)
@@ -108,11 +151,14 @@ class MembersCounted(UseCase[None]):
         """Return nothing."""
 
 
-def _pause_shown(pool: Pool) -> Any:
-    """Return whether a pool is paused, with the reason if there is one."""
-    if not pool.pause_reason:
-        return pool.paused
-    return {"paused": pool.paused, "reason": pool.pause_reason}
+def pause_shown(pool: Pool, when: When) -> Any:
+    """Return whether a pool is paused, with the reason and the end if there are any."""
+    shown: dict[str, Any] = {"paused": pool.paused}
+    if pool.pause_reason:
+        shown["reason"] = pool.pause_reason
+    if pool.paused_until is not None:
+        shown["until"] = time_of(Instant(pool.paused_until - when.moment.at + when.wall))
+    return shown if len(shown) > 1 else pool.paused
 
 
 def _shown(pool: Pool | None) -> Any:

@@ -371,6 +371,7 @@ def _pool_view(
         figures=figures_of(pool, seen.slots, at),
         unheard=unheard.get(pool.name, 0),
         next_grant_at=None if opens is None or opens <= at else Instant(opens + back),
+        paused_until=None if pool.paused_until is None else Instant(pool.paused_until + back),
         first=first,
     )
 

@@ -78,6 +78,8 @@ class PoolView(Struct, frozen=True):
     """When pacing permits the next grant, by the wall clock; None: now."""
     first: LeaseView | None
     """The first ticket of its line and why it waits, at most a second old; None: an empty line."""
+    paused_until: Instant | None = None
+    """When its pause ends by itself, by the wall clock; None: it does not."""
 
 
 class OutcomeCount(Struct, frozen=True):

@@ -121,7 +121,10 @@ class Batches:
         self._last = rooms.ledger.stamp
         if rooms.admission is not None:
             await transaction.run(rooms.admission.after())
-        made = await self._save(items, rooms, when, transaction, late=late)
+        if _is_saved(items, rooms, when):
+            made = await self._save(items, rooms, when, transaction, late=late)
+        else:
+            made = Made(Changes(), when)
         for item in items:
             if item.refusal is None:
                 _conclude(item, rooms, when)
@@ -148,18 +151,16 @@ class Batches:
     async def _save(
         self, items: list[Item], rooms: Rooms, when: When, transaction: Transaction, *, late: bool
     ) -> Made:
-        ledger = rooms.ledger.changes
-        admission = None if rooms.admission is None else rooms.admission.changes
-        fleet = None if rooms.fleet is None else rooms.fleet.changes
+        made = Made(rooms.made, when)
+        ledger, admission, fleet = made.changes.ledger, made.changes.admission, made.changes.fleet
         imports = None if rooms.imports is None else rooms.imports.part()
-        made = Made(Changes(ledger, admission, fleet), when)
         if imports is not None and imports.is_published:
             made.changes.imports = ImportChange(imports.after)
         now = when.stamp
         for item in items:
             if item.refusal is None:
                 for row in item.work.audit(now):
-                    made.rows.append(row._replace(id=audit_id_new()))
+                    made.rows.append(row if row.id else row._replace(id=audit_id_new()))
         if not (ledger or admission or fleet or made.changes.imports or made.rows or late):
             return made
         parts = [room.part() for room in rooms.all]
@@ -241,6 +242,18 @@ def _decided(item: Item, rooms: Rooms, when: When) -> Changes | None:
         log.exception("cannot decide a request of type %r", type(item.work).__name__)
         item.refusal = fault
     return None
+
+
+def _is_saved(items: list[Item], rooms: Rooms, when: When) -> bool:
+    """Ask a request that is alone whether to save what its batch has made."""
+    first = items[0]
+    if not first.work.alone or first.refusal is not None or first.again:
+        return True
+    try:
+        return first.work.review(rooms.made, rooms.world, when)
+    except Error as refusal:
+        first.refusal = refusal.with_traceback(None)
+        return False
 
 
 def _conclude(item: Item, rooms: Rooms, when: When) -> None:

@@ -86,6 +86,13 @@ class Rooms:
         for room in self.all:
             room.begin(when)
 
+    @property
+    def made(self) -> Changes:
+        """The changes of the batch so far, by room; None: it does not touch the room."""
+        admission = None if self.admission is None else self.admission.changes
+        fleet = None if self.fleet is None else self.fleet.changes
+        return Changes(self.ledger.changes, admission, fleet)
+
     def decided(self, changes: Changes) -> None:
         """Apply a decision, so that later ones see it. Raises Restart."""
         if self.imports is not None:

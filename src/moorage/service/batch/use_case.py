@@ -54,6 +54,13 @@ class UseCase(Generic[A]):
         """
         raise NotImplementedError
 
+    def review(self, made: Changes, world: World, when: When) -> bool:
+        """Return whether to save what the whole batch has made; only for those that are `alone`.
+
+        Called after the grants. May raise `Error`; then nothing is saved either.
+        """
+        return True
+
     def conclude(self, world: World, when: When) -> A:
         """Return the answer, after all decisions and grants of the batch.
 

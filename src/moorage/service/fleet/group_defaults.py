@@ -8,7 +8,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from moorage.core.fleet.groups import follows
-from moorage.core.fleet.model import Agent, Goal, Group, State
+from moorage.core.fleet.model import Agent, Goal, Group, Silence, State
 from moorage.service.access.audit import Actor
 from moorage.service.background import Loop
 from moorage.service.batch.transactor import Transactor
@@ -52,12 +52,16 @@ class GroupDefaults:
         """Stop looking."""
         await self._loop.stop()
 
-    async def put(self, name: str, desired: Mapping[str, Goal], by: Actor) -> Group:
-        """Create a group or replace its defaults; returns when its members follow them.
+    async def put(
+        self, name: str, desired: Mapping[str, Goal], by: Actor, silence: Silence | None = None
+    ) -> Group:
+        """Create a group or replace its settings; returns when its members follow them.
+
+        `silence` None: unchanged.
 
         Raises `Error`.
         """
-        group = await self._transactor.submit(GroupPut(name, desired, by))
+        group = await self._transactor.submit(GroupPut(name, desired, by, silence))
         await self._caught_up()
         await self._follow(
             [

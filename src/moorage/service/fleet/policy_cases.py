@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from moorage.core.clock import Instant
 from moorage.core.fleet import desired, groups, policy
@@ -10,7 +10,7 @@ from moorage.core.fleet.agents import check_reason, find
 from moorage.core.fleet.desired import DesiredSpec
 from moorage.core.fleet.facts import Changes as FleetChanges
 from moorage.core.fleet.facts import Keys as FleetKeys
-from moorage.core.fleet.model import Agent, Goal, Group
+from moorage.core.fleet.model import Agent, Goal, Group, Silence
 from moorage.core.fleet.policy import Action
 from moorage.core.ids import ProviderId
 from moorage.core.ledger.facts import Facts as LedgerFacts
@@ -109,6 +109,8 @@ class GroupPut(AuditedUseCase[Group]):
     name: str
     desired: Mapping[str, Goal]
     by: Actor
+    silence: Silence | None = None
+    """What is closed while a member is silent; None: unchanged."""
     answer: Group = field(init=False, repr=False, compare=False)
 
     def keys(self) -> Keys:
@@ -116,10 +118,11 @@ class GroupPut(AuditedUseCase[Group]):
 
     def decide(self, world: World, when: When) -> Changes:
         before = world.fleet.groups.get(self.name)
-        made = groups.put(world.fleet, when.stamp, self.name, self.desired)
+        made = groups.put(world.fleet, when.stamp, self.name, self.desired, silence=self.silence)
         self.rows = []
         if made:
-            entry = ("group.put", self.name, before and before.desired, self.desired)
+            after = made.groups[self.name]
+            entry = ("group.put", self.name, before and _shown(before), after and _shown(after))
             self.rows = [audit_entry(when.stamp, self.by, *entry)]
         answer = made.groups.get(self.name) or before
         assert answer is not None
@@ -128,6 +131,13 @@ class GroupPut(AuditedUseCase[Group]):
 
     def conclude(self, world: World, when: When) -> Group:
         return self.answer  # a later case of the batch may delete the group
+
+
+def _shown(group: Group) -> Any:
+    """Return the settings of a group for an audit row."""
+    if group.silence is Silence.OWN:
+        return group.desired
+    return {"desired": group.desired, "silence": group.silence}
 
 
 @dataclass(slots=True)

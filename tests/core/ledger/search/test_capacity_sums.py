@@ -55,6 +55,17 @@ def plainly(records: Records, by: Grouping) -> Plain:
     return found
 
 
+def ratios_of(records: Records, by: Grouping) -> dict[tuple[str, str], set[float]]:
+    """Return the allocation ratios that there are, by class and group."""
+    found: dict[tuple[str, str], set[float]] = {}
+    for record in records.values():
+        tags = {"class": [], "trait": record.tags.traits, "aggregate": record.tags.aggregates}
+        for name, inventory in record.inventories.items():
+            for group in [*tags[by]] or [""]:
+                found.setdefault((name, group), set()).add(inventory.allocation_ratio)
+    return found
+
+
 def restored(catalog: Catalog) -> Catalog:
     """Return the catalog as a start reads it from a file."""
     again = world.empty_fleet()
@@ -99,6 +110,11 @@ def test_sums_are_those_of_a_plain_loop(by: Grouping) -> None:
         sums, left_out = to_end(summed(snapshot(catalog), by, None, 2, EVERYTHING))
         keys = [(one.resource_class, one.group) for one in sums]
         assert (figures(sums), left_out, keys) == (plainly(records, by), 0, sorted(keys)), seed
+        ratios = ratios_of(records, by)
+        for one in sums:
+            assert 0 <= one.free <= one.capacity, "free units are offered"
+            there = ratios[one.resource_class, one.group]
+            assert one.ratio == (there.pop() if len(there) == 1 else None)
         several += len(sums) > 2
     assert several > FLEETS // 2
 

@@ -112,6 +112,13 @@ class Page(NamedTuple):
         return Document(self.body)
 
 
+def confirming(answer: Page, action: str) -> Form:
+    """Return the form with which a page asks whether to go on: a question, or a preview."""
+    (form,) = [one for one in answer.document.forms if one.action == action]
+    assert form.fields.get("sure") == "yes" or form.fields.get("digest"), answer
+    return form
+
+
 class Browser:
     """Keeps the cookies of one server, and sends forms as browsers do."""
 
@@ -174,8 +181,7 @@ class Browser:
         (form, *_) = [one for one in page.document.forms if one.action == action]
         answer = self.ask("POST", action, {**form.fields, **fields})
         if answer.status == 200:
-            (form,) = answer.document.forms
-            assert (form.action, form.fields.get("sure")) == (action, "yes"), answer
+            form = confirming(answer, action)
             answer = self.ask("POST", action, form.fields)
         return answer
 

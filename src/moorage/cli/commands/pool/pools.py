@@ -15,6 +15,7 @@ from moorage.cli.support.durations import (
     DurationType,
     NoneOr,
     PacingType,
+    UntilType,
     duration_text,
     pacing_text,
 )
@@ -24,6 +25,7 @@ from moorage.cli.support.output import USAGE, Failure, say, say_or_json, show_js
 from moorage.cli.support.pool_files import described, toml_of
 from moorage.cli.support.tables import Cell, Column, Row, show_rows
 from moorage.cli.support.views.cells import state_cell
+from moorage.cli.support.views.lease_text import time_text
 from moorage.cli.support.views.pool_text import (
     changed_of,
     explained,
@@ -247,20 +249,32 @@ def show(name: str, as_json: bool) -> None:
     show_table(["property", "value"], [[name, plain_text(value)] for name, value in shown.items()])
 
 
-@group.command(epilog=example("moorage pool pause install/azure"))
+@group.command(
+    epilog=example(
+        "moorage pool pause install/azure",
+        'moorage pool pause install/azure --reason "rack 7 has no power" --until 2h',
+    )
+)
 @administering
 @click.argument("name", shell_complete=completion.pools)
 @click.option("--reason", default="", help="Reason, shown with the pool and to waiting clients.")
+@click.option(
+    "--until",
+    type=UntilType(),
+    help="When the pause ends by itself: a duration such as 2h, or a time; without it, when the"
+    " pool is resumed.",
+)
 @json_option
-def pause(name: str, reason: str, as_json: bool) -> None:
+def pause(name: str, reason: str, until: float | None, as_json: bool) -> None:
     """Stop granting from the pool NAME; its leases continue.
 
     Jobs of `moorage run --best-effort` start without a lease when their wait is over, unless they
     have --unless-paused.
     """
     with at_server(Admission) as admission:
-        pool = admission.pool_pause(name, reason)
-    say_or_json(as_json, pool, f"paused {name}")
+        pool = admission.pool_pause(name, reason, until)
+    end = "" if pool.paused_until is None else f" until {time_text(pool.paused_until)}"
+    say_or_json(as_json, pool, f"paused {name}{end}")
     if not as_json:
         say(BEST_EFFORT)
 

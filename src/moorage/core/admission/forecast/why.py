@@ -281,7 +281,8 @@ def _bar_text(facts: Facts, pool: Pool, ticket: Lease, units: int, bar: Bar) -> 
 
 def _paused_text(pool: Pool) -> str:
     why = f" ({pool.pause_reason})" if pool.pause_reason else ""
-    return f"paused: {pool.name} grants nothing until it is resumed{why}"
+    until = "it is resumed" if pool.paused_until is None else "its pause ends"
+    return f"paused: {pool.name} grants nothing until {until}{why}"
 
 
 def _drained(facts: Facts, pool: str) -> str:

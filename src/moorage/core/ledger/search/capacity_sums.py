@@ -40,25 +40,31 @@ class CapacitySum:
     """The sum of the inventories of one class, over all providers or those of a group.
 
     `held_back` are the reserved units. `capacity` is how many units may be allocated, `free` how
-    many more: none where more are used than may be. `fullest` and `emptiest` are
+    many more: none where more are used than may be; `ratio` is the allocation ratio of all of
+    them, None if they differ. `fullest` and `emptiest` are
     few, in this order; providers without capacity and usage are neither.
     """
 
     __slots__ = (
         "capacity", "emptiest", "free", "fullest", "group", "held_back", "providers",
-        "resource_class", "total", "used",
+        "ratio", "resource_class", "total", "used",
     )  # fmt: skip
 
     def __init__(self, resource_class: str, group: str) -> None:
         self.resource_class = resource_class
         self.group = group
         self.providers = self.total = self.held_back = self.capacity = self.used = self.free = 0
+        self.ratio: float | None = None
         self.fullest: list[Filled] = []
         self.emptiest: list[Filled] = []
 
     def add(self, provider: Provider, offer: InventoryFigures, used: int, ends: int) -> None:
         """Add an inventory; keep this many of the fullest and of the emptiest providers."""
         units, held_back = offer.units, offer.reserved
+        if not self.providers:
+            self.ratio = offer.allocation_ratio
+        elif self.ratio != offer.allocation_ratio:
+            self.ratio = None
         self.providers += 1
         self.total += offer.total
         self.held_back += held_back

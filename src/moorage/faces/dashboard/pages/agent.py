@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from moorage.faces.dashboard.forms import done
-from moorage.faces.dashboard.routing import ROOT, Action, Page, PageRequest
+from moorage.faces.dashboard.routing import ROOT, Page, PageRequest, Trial
 from moorage.faces.native_api import RefusedError
 from moorage.wire.fleet import Agent, ManagedClass, PartShown
 from moorage.wire.operations import fleet
@@ -56,21 +55,20 @@ def _useful(move: str, agent: Agent) -> bool:
     return move == ("drain" if agent.policy == "in_service" else "resume")
 
 
-async def drain(request: PageRequest) -> str:
+def drain(request: PageRequest) -> Mapping[str, Any]:
     """Place nothing new on the machine."""
     lasts = request.form.get("lasts", "")
-    wanted: dict[str, Any] = {"reason": request.form.get("reason", "")}
-    if lasts:
-        wanted["lasts"] = _seconds(lasts)
-    await request.ask(fleet.DRAIN_AGENT, request.variables["id"], body=wanted)
-    return _back(request, "drained")
+    return {**_wanted(request, "drain"), "lasts": _seconds(lasts) if lasts else None}
 
 
-async def resume(request: PageRequest) -> str:
+def resume(request: PageRequest) -> Mapping[str, Any]:
     """Use the machine again."""
-    wanted = {"reason": request.form.get("reason", "")}
-    await request.ask(fleet.RESUME_AGENT, request.variables["id"], body=wanted)
-    return _back(request, "in-service")
+    return _wanted(request, "resume")
+
+
+def _wanted(request: PageRequest, move: str) -> Mapping[str, Any]:
+    reason = request.form.get("reason", "")
+    return {"action": f"agent.{move}", "target": request.variables["id"], "reason": reason}
 
 
 def _seconds(text: str) -> float:
@@ -79,14 +77,10 @@ def _seconds(text: str) -> float:
     return float(text)
 
 
-def _back(request: PageRequest, notice: str) -> str:
-    return done(f"{ROOT}/agents/{request.variables['id']}", notice)
-
-
 AGENT = f"{ROOT}/agents/{{id}}"
 
 ENTRIES = (
     Page(path=AGENT, title="Agent", template="agent.html", show=show, needs=fleet.LIST_AGENTS),
-    Action(path=f"{AGENT}/drain", act=drain),
-    Action(path=f"{AGENT}/resume", act=resume),
+    Trial(path=f"{AGENT}/drain", title="Drain", wanted=drain),
+    Trial(path=f"{AGENT}/resume", title="Resume", wanted=resume),
 )

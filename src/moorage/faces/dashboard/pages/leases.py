@@ -2,18 +2,16 @@
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from http import HTTPStatus
 from operator import attrgetter
 from typing import Any, NamedTuple
 
 from moorage.faces.dashboard.exports import exported
 from moorage.faces.dashboard.forms import done, whole
-from moorage.faces.dashboard.routing import ROOT, Action, Answer, Data, Page, PageRequest
-from moorage.faces.native_api import RefusedError
+from moorage.faces.dashboard.routing import ROOT, Action, Answer, Data, Page, PageRequest, Trial
+from moorage.faces.dashboard.trials import lasting, unreadable
 from moorage.wire.admission import Lease, LeasePage
 from moorage.wire.audit import AuditEntry
 from moorage.wire.operations import admin, leases
-from moorage.wire.operations.operation import Operation
 
 SHOWN = 100
 EXPORTED = 1_000
@@ -116,12 +114,18 @@ async def release(request: PageRequest) -> str:
     return done(f"{ROOT}/leases/{lease}", notice)
 
 
-async def revoke(request: PageRequest) -> str:
+def revoke(request: PageRequest) -> Mapping[str, Any]:
     """Revoke a lease or ticket."""
-    lease = request.variables["id"]
     reason = request.form.get("reason", "")
-    ended = await request.ask(leases.REVOKE_LEASE, lease, body={"reason": reason})
-    return done(f"{ROOT}/leases/{lease}", "revoked" if ended.cause == "revoked" else "ended-before")
+    return {"action": "lease.revoke", "target": request.variables["id"], "reason": reason}
+
+
+def hold(request: PageRequest) -> Mapping[str, Any]:
+    """Set how long a lease lasts from now on."""
+    seconds = lasting(request.form.get("hold", ""))
+    if seconds is None:
+        raise unreadable("Say how long it lasts from now on, such as 2h.")
+    return {"action": "lease.hold", "target": request.variables["id"], "hold": seconds}
 
 
 async def gone(request: PageRequest) -> str:
@@ -144,34 +148,20 @@ def _cause(lease: Lease) -> str:
     return (lease.cause or "ended").replace("_", " ")
 
 
-async def first(request: PageRequest) -> str:
+def first(request: PageRequest) -> Mapping[str, Any]:
     """Make a ticket the first in its lines."""
-    return await _act(request, leases.MOVE_LEASE, {"first": True}, "first")
+    return {"action": "lease.move", "target": request.variables["id"]}
 
 
-async def priority(request: PageRequest) -> str:
+def priority(request: PageRequest) -> Mapping[str, Any]:
     """Give a ticket another priority."""
-    body = {"priority": whole("The priority", request.form.get("priority", ""))}
-    return await _act(request, leases.MOVE_LEASE, body, "priority")
+    wanted = whole("The priority", request.form.get("priority", ""))
+    return {"action": "lease.move", "target": request.variables["id"], "priority": wanted}
 
 
-async def force(request: PageRequest) -> str:
+def force(request: PageRequest) -> Mapping[str, Any]:
     """Grant a ticket at once."""
-    return await _act(request, leases.FORCE_LEASE, None, "forced")
-
-
-async def _act(
-    request: PageRequest, operation: Operation[Lease], body: Mapping[str, Any] | None, notice: str
-) -> str:
-    """Act on a ticket; if it waits no more, perhaps since a first click, its page says so."""
-    lease = request.variables["id"]
-    try:
-        await request.ask(operation, lease, body=body)
-    except RefusedError as refused:
-        if refused.status != HTTPStatus.CONFLICT:
-            raise
-        notice = "not-waiting"
-    return done(f"{ROOT}/leases/{lease}", notice)
+    return {"action": "lease.force", "target": request.variables["id"]}
 
 
 ONE = f"{ROOT}/leases/{{id}}"
@@ -188,9 +178,10 @@ ENTRIES = (
     Page(path=ONE, title="Lease", template="lease.html", show=show_one),
     Action(path=f"{ROOT}/owners/revoke", act=revoke_owner, asks="revoke_owner"),
     Action(path=f"{ONE}/release", act=release),
-    Action(path=f"{ONE}/revoke", act=revoke, asks="revoke"),
+    Trial(path=f"{ONE}/revoke", title="Revoke", wanted=revoke),
+    Trial(path=f"{ONE}/hold", title="Change the hold of", wanted=hold),
     Action(path=f"{ONE}/gone", act=gone, asks="gone"),
-    Action(path=f"{ONE}/first", act=first),
-    Action(path=f"{ONE}/priority", act=priority),
-    Action(path=f"{ONE}/force", act=force, asks="force"),
+    Trial(path=f"{ONE}/first", title="Move to the front", wanted=first),
+    Trial(path=f"{ONE}/priority", title="Change the priority of", wanted=priority),
+    Trial(path=f"{ONE}/force", title="Grant over the limit", wanted=force),
 )

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 from typing import Any, NamedTuple
 
-from moorage.core.ids import ProviderId
-from moorage.core.ledger.compact_inventories import OWN, Inventories
+from moorage.core.ids import AgentId, ProviderId
+from moorage.core.ledger.compact_inventories import OWN, Inventories, InventoryFigures
 from moorage.core.ledger.model import ProviderRecord
 from moorage.core.ledger.search import Catalog
 from moorage.faces.dashboard.exports import exported
@@ -13,10 +13,24 @@ from moorage.faces.dashboard.pages.fleet_data import NEEDS
 from moorage.faces.dashboard.pages.one_revision import as_of, of_one_revision
 from moorage.faces.dashboard.routing import ROOT, Answer, Data, Page, PageRequest
 from moorage.faces.native_api import RefusedError
+from moorage.wire.fleet import Agent
+from moorage.wire.operations import fleet
 from moorage.wire.providers import ProviderShown
 
 MACHINES_SHOWN = 50
 EXPORTED = 1_000
+CLOSED: Mapping[str, str] = {
+    "late": "its agent is silent",
+    "lost": "its agent is silent: lost",
+    "no_provision": "an operator has drained it",
+    "expunged": "an operator has expunged it",
+    "decommissioned": "an operator has decommissioned it",
+    "preparing": "it is still preparing",
+    "unregistered": "its agent has not registered",
+    "failed": "it has failed",
+}
+"""Reasons for which a tree is withheld, in words."""
+
 TREE_SHOWN_MAX = 200
 """Providers of one machine that its page shows."""
 
@@ -29,6 +43,21 @@ class Held(NamedTuple):
     reserved: int
     capacity: int
     used: int
+    ratio: float
+    closed: str
+    """Why nothing of it, or less than all, is offered; empty: all of it is."""
+
+    @property
+    def free(self) -> int:
+        """How many more units may be allocated."""
+        return max(0, self.capacity - self.used)
+
+
+class Silence(NamedTuple):
+    """A machine's agent, and what its silence closes: every class of the tree, or its own."""
+
+    agent: Agent
+    all: bool
 
 
 class Shown(NamedTuple):
@@ -75,13 +104,28 @@ async def show(request: PageRequest) -> Mapping[str, Any]:
     assert root is not None
     shown = _shown(catalog, tree[:TREE_SHOWN_MAX])
     agents = (one.record.provider.agent for one in shown)
+    known = next((agent for agent in agents if agent is not None), None)
     return {
         "as_of": as_of(request.service),
         "root": root,
         "shown": shown,
         "left_out": max(0, len(tree) - TREE_SHOWN_MAX),
-        "agent": next((agent for agent in agents if agent is not None), None),
+        "agent": known,
+        "closed": CLOSED,
+        "silence": await _silence(request, known),
     }
+
+
+async def _silence(request: PageRequest, agent: AgentId | None) -> Silence | None:
+    """Return what the silence of a machine's agent closes."""
+    if agent is None or not request.permits(fleet.GET_AGENT):
+        return None
+    try:
+        one = await request.get(fleet.GET_AGENT, agent)
+        group = await request.get(fleet.GET_GROUP, one.group)
+    except RefusedError:  # deleted meanwhile, or this reader may not see it
+        return None
+    return Silence(agent=one, all=group.silence == "all" or one.owns_root)
 
 
 def _shown(catalog: Catalog, uuids: Iterable[ProviderId]) -> list[Shown]:
@@ -94,8 +138,27 @@ def _held(record: ProviderRecord) -> list[Held]:
     assert isinstance(packed, Inventories)  # those of a catalog are packed
     found = zip(packed.offers, packed.own_figures()[::OWN], strict=True)
     return sorted(
-        Held(offer.name, offer.total, offer.reserved, offer.units, used) for offer, used in found
+        Held(
+            offer.name,
+            offer.total,
+            offer.reserved,
+            offer.units,
+            used,
+            offer.allocation_ratio,
+            _closed(record, offer),
+        )
+        for offer, used in found
     )
+
+
+def _closed(record: ProviderRecord, offer: InventoryFigures) -> str:
+    """Return why nothing, or less than all, of an inventory is offered."""
+    withheld = record.provider.withheld
+    if withheld is not None:
+        return CLOSED.get(withheld.reason, withheld.reason)
+    if offer.offered is not None and offer.offered < offer.total:
+        return "its agent reports nothing" if not offer.offered else "its agent reports less"
+    return ""
 
 
 MACHINES = f"{ROOT}/fleet/machines"

@@ -7,9 +7,9 @@ from http import HTTPStatus
 from typing import Any
 
 from moorage.faces.dashboard.exports import exported
-from moorage.faces.dashboard.forms import done
 from moorage.faces.dashboard.plots import plot_of
-from moorage.faces.dashboard.routing import ROOT, Action, Answer, Data, Page, PageRequest
+from moorage.faces.dashboard.routing import ROOT, Answer, Data, Page, PageRequest, Trial
+from moorage.faces.dashboard.trials import ending, unreadable
 from moorage.faces.native_api import RefusedError
 from moorage.wire.admission import Pacing, Pool
 from moorage.wire.operations import pools as operations
@@ -21,7 +21,7 @@ SPANS = {HOUR: "hour", "21600": "6 hours", DAY: "day"}
 """How far back a plot goes, in seconds."""
 
 EXPORTED = 1_000
-WHOLE = re.compile(r"[1-9][0-9]{0,5}")
+WHOLE = re.compile(r"0|[1-9][0-9]{0,5}")
 SECONDS = re.compile(r"[0-9]{1,6}(\.[0-9]{1,30})?")
 MICROSECOND_DIGITS = 6
 
@@ -75,9 +75,9 @@ async def what_if(request: PageRequest) -> Mapping[str, Any]:
     name = _pool(request)
     pool = await request.get(operations.GET_POOL, name)
     now = pool.pacing or Pacing(interval=0)
-    limit = _number(request, "limit") or max(1, pool.units)
-    interval = _seconds(request, "interval", now.interval)
-    burst = _number(request, "burst") or now.burst
+    limit = _number(request.query, "limit") or max(1, pool.units)
+    interval = _seconds(request.query, "interval", now.interval)
+    burst = _number(request.query, "burst") or now.burst
     variables = {
         "title": f"What if: {name}",
         "pool": pool,
@@ -104,50 +104,56 @@ def _pool(request: PageRequest) -> str:
     return name
 
 
-def _address(request: PageRequest) -> str:
-    return f"{ROOT}/pools/{request.variables['name']}"
-
-
 def _scene(limit: int, pacing: Pacing) -> dict[str, Any]:
     """Return a scene for the native API; an interval of 0 is no pacing."""
     return {"limit": limit, "pacing": asdict(pacing) if pacing.interval else None}
 
 
-def _number(request: PageRequest, name: str) -> int | None:
-    """Return the number in a parameter; None: there is none. Raises RefusedError."""
-    text = request.query.get(name, "")
+def _number(fields: Mapping[str, str], name: str, least: int = 1) -> int | None:
+    """Return the number in a parameter or field; None: there is none. Raises RefusedError."""
+    text = fields.get(name, "")
     if not text:
         return None
-    if not WHOLE.fullmatch(text):
-        raise _unreadable(f"{name} must be a whole number from 1 to 999999.")
+    if not WHOLE.fullmatch(text) or int(text) < least:
+        raise unreadable(f"{name} must be a whole number from {least} to 999999.")
     return int(text)
 
 
-def _seconds(request: PageRequest, name: str, otherwise: float) -> float:
-    """Return the seconds in a parameter, to the microsecond. Raises RefusedError."""
-    text = request.query.get(name, "")
+def _seconds(fields: Mapping[str, str], name: str, otherwise: float) -> float:
+    """Return the seconds in a parameter or field, to the microsecond. Raises RefusedError."""
+    text = fields.get(name, "")
     if not text:
         return otherwise
     if not SECONDS.fullmatch(text):
-        raise _unreadable(f"{name} must be a number of seconds from 0 to 999999.")
+        raise unreadable(f"{name} must be a number of seconds from 0 to 999999.")
     return round(float(text), MICROSECOND_DIGITS)
 
 
-def _unreadable(message: str) -> RefusedError:
-    return RefusedError(HTTPStatus.BAD_REQUEST, "invalid", message)
-
-
-async def pause(request: PageRequest) -> str:
+def pause(request: PageRequest) -> Mapping[str, Any]:
     """Stop granting from a pool."""
-    body = {"reason": request.form.get("reason", "")}
-    await request.ask(operations.PAUSE_POOL, _pool(request), body=body)
-    return done(_address(request), "paused")
+    asked = {"action": "pool.pause", "target": _pool(request), **ending(request, "until")}
+    return {**asked, "reason": request.form.get("reason", "")}
 
 
-async def resume(request: PageRequest) -> str:
+def resume(request: PageRequest) -> Mapping[str, Any]:
     """Resume granting from a pool."""
-    await request.ask(operations.RESUME_POOL, _pool(request))
-    return done(_address(request), "resumed")
+    return {"action": "pool.resume", "target": _pool(request)}
+
+
+def tune(request: PageRequest) -> Mapping[str, Any]:
+    """Change the limit and the pacing of a pool."""
+    form = request.form
+    interval = _seconds(form, "interval", 0.0)
+    pacing = Pacing(
+        interval=interval, burst=_number(form, "burst") or 1, jitter=_seconds(form, "jitter", 0.0)
+    )
+    return {
+        "action": "pool.tune",
+        "target": _pool(request),
+        "limit": _number(form, "limit", least=0),
+        "pacing": asdict(pacing) if interval else None,
+        "generation": _number(form, "generation"),
+    }
 
 
 ONE = f"{ROOT}/pools/{{name+}}"
@@ -156,7 +162,8 @@ ENTRIES = (
     Data(path=f"{ROOT}/pools.csv", read=export),
     Data(path=f"{ROOT}/pools.json", read=export),
     Page(path=f"{ONE}:what-if", title="What if", template="what_if.html", show=what_if, live=False),
-    Action(path=f"{ONE}:pause", act=pause, asks="pause"),
-    Action(path=f"{ONE}:resume", act=resume),
+    Trial(path=f"{ONE}:pause", title="Pause", wanted=pause),
+    Trial(path=f"{ONE}:resume", title="Resume", wanted=resume),
+    Trial(path=f"{ONE}:tune", title="Change limit and pacing of", wanted=tune),
     Page(path=ONE, title="Pool", template="pool.html", show=show_one),
 )

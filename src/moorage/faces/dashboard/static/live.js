@@ -1,6 +1,6 @@
 // Keeps an open page current: the server sends `main` when it has changed, and it is morphed in place.
 
-import { refresh, setClock } from "./ages.js";
+import { ageText, refresh, setClock } from "./ages.js";
 
 // The only place that turns text into HTML: fragments of this page, from this origin.
 const policy = window.trustedTypes?.createPolicy("moorage", { createHTML: (text) => text });
@@ -25,9 +25,14 @@ const callbacks = {
   beforeAttributeUpdated: (name, node) => !(name === "open" && node.localName === "details"),
 };
 
-const OLD = "Not connected: what you see may be old. Trying again …";
-const RETRY = 5000, SILENT = 60_000; // milliseconds; the server sends something every 45 s
-let source, heard, again;
+const RETRY = 5000, SILENT = 45_000; // milliseconds; the server sends something every 30 s
+// A connection that is back within this time has hidden nothing: proxies end what lasts for long.
+const GRACE = 4000;
+let source, again;
+let heard; // when the stream was opened or has said something
+let lost; // since when there is no stream; undefined: there is one
+let fresh = Date.now(); // when the server last said that what is shown is current
+let failure = ""; // why the server cannot show the page
 
 const morph = (text) => {
   Idiomorph.morph(main, parsed(text), { morphStyle: "innerHTML", ignoreActiveValue: true, callbacks });
@@ -35,20 +40,44 @@ const morph = (text) => {
   document.dispatchEvent(new Event("moorage:changed"));
 };
 
+const stale = document.getElementById("stale");
+const title = document.title;
+
+// Says over everything else that what is shown may be wrong, and how old it is.
+const warn = (why) => {
+  if (!stale) return;
+  const [text, age] = stale.children;
+  const said = why && `${why} What you see is from ${new Date(fresh).toLocaleTimeString()} and may be wrong.`;
+  // Only what has changed is read aloud, and so the age is not.
+  if (text.textContent !== said) {
+    text.textContent = said;
+    document.title = why ? `Old: ${title}` : title;
+  }
+  age.textContent = why && ` It is ${ageText((Date.now() - fresh) / 1000)} old.`;
+  stale.hidden = !why;
+};
+
 const close = () => {
   clearTimeout(again);
   source?.close();
   source = undefined;
-  say(OLD);
+  lost ??= Date.now();
+  say("Not connected. Trying again …");
+};
+
+const back = () => {
+  fresh = Date.now();
+  failure = "";
+  say("Live.");
 };
 
 const EVENTS = {
   main: (text) => {
     morph(text);
-    say("Live.");
+    back();
   },
-  beat: (age) => say(age ? `The server is busy: this is from ${age} ago.` : "Live."),
-  failed: (text) => say("What you see is old: " + text),
+  beat: (age) => (age ? say(`The server is busy: this is from ${age} ago.`) : back()),
+  failed: (text) => (failure = text),
   "signed-out": () => {
     close();
     location.reload();
@@ -63,11 +92,13 @@ const open = () => {
     source.addEventListener(name, (event) => {
       if (event.origin !== location.origin) return;
       heard = Date.now();
+      lost = undefined;
       setClock(event.lastEventId);
       EVENTS[name](event.data);
+      look();
     });
   source.onerror = () => {
-    say(OLD);
+    lost ??= Date.now();
     // The browser gives up if the answer is no stream, such as a proxy's 502.
     if (source?.readyState !== EventSource.CLOSED) return;
     close();
@@ -75,20 +106,29 @@ const open = () => {
   };
 };
 
-// A connection can be dead although nobody has closed it.
-const check = () => {
-  if (!source || Date.now() - heard < SILENT) return;
-  close();
-  open();
+// A connection can be dead although nobody has closed it: then another one is tried.
+const look = () => {
+  const now = Date.now();
+  if (source && now - heard >= SILENT) {
+    close();
+    open();
+  }
+  if (document.hidden) return;
+  if (failure) warn(`The server cannot show this page: ${failure}`);
+  else warn(lost && now - lost >= GRACE ? "The server does not answer." : "");
 };
 
 if (document.body.hasAttribute("data-live")) {
   setClock(main.dataset.now);
   // Browsers open few connections to one server: hidden pages must not use them up.
-  document.addEventListener("visibilitychange", () => (document.hidden ? close() : open()));
+  document.addEventListener("visibilitychange", () => {
+    if (document.hidden) return close();
+    lost = Date.now(); // what was hidden is old, but a moment is enough to bring it up to date
+    open();
+  });
   window.addEventListener("pagehide", close);
   window.addEventListener("pageshow", open);
-  setInterval(check, 1000);
+  setInterval(look, 1000);
   open();
 }
 

@@ -17,6 +17,7 @@ from moorage.service.admission.views import OutcomeCount, PoolView, ReportView
 from moorage.service.pages import check_limit
 from moorage.service.values import (
     check_text,
+    end_of,
     microseconds,
     seconds_of,
     time_of,
@@ -70,8 +71,10 @@ async def delete(request: Request[None, None]) -> None:
 
 async def pause(request: Request[wire.PauseWanted, None]) -> wire.Pool:
     """Stop granting from a pool."""
-    reason = check_text("reason", request.body.reason, DETAIL_LENGTH_MAX)
-    case = PoolPause(request.variables["name"], request.actor, True, reason)
+    wanted = request.body
+    reason = check_text("reason", wanted.reason, DETAIL_LENGTH_MAX)
+    until, lasts = end_of("A pause", wanted.until, wanted.lasts)
+    case = PoolPause(request.variables["name"], request.actor, True, reason, until, lasts)
     return pool_shown(await request.service.admission.change_pool(case))
 
 
@@ -145,6 +148,7 @@ def pool_shown(view: PoolView) -> wire.Pool:
         unheard=view.unheard,
         slots=view.slots,
         next_grant_at=time_or_none(view.next_grant_at),
+        paused_until=time_or_none(view.paused_until),
         first=None if view.first is None else lease_shown(view.first, mine=False),
         created_at=time_of(pool.created_at),
         updated_at=time_of(pool.updated_at),

@@ -34,8 +34,8 @@ from moorage.service.fleet.service import Fleet
 from moorage.service.ids import ALL_IDS, ids_with
 from moorage.service.values import (
     check_wait,
+    end_of,
     instant_of,
-    microseconds,
     microseconds_or_none,
     time_of,
     time_or_none,
@@ -124,11 +124,9 @@ async def _moved(request: Request[wire.PolicyRequest, None], action: Action) -> 
         raise Error(Code.INVALID, f"Only a drain ends by itself: omit until and lasts of {action}.")
     if action is not Action.DECOMMISSION and wanted.force:
         raise Error(Code.INVALID, f"Only a decommission can be forced: omit force of {action}.")
-    until = None if wanted.until is None else instant_of("until", wanted.until)
-    if wanted.lasts is not None:
-        if until is not None:
-            raise Error(Code.INVALID, "A drain ends at `until` or `lasts` for a while, not both.")
-        until = Instant(request.service.clock.now() + microseconds("lasts", wanted.lasts))
+    until, lasts = end_of("A drain", wanted.until, wanted.lasts)
+    if lasts is not None:
+        until = Instant(request.service.clock.now() + lasts)
     known = request.service.fleet.directory.get(uuid)
     case = AgentPolicy(uuid, request.actor, action, wanted.reason, until, wanted.force, known=known)
     return await _changed(request, case)
@@ -328,6 +326,7 @@ def agent_shown(view: AgentView, heard_at: Instant | None) -> wire.Agent:
         labels=dict(agent.labels),
         root=agent.root,
         given_root=agent.given_root,
+        owns_root=agent.owns_root,
         accepted=agent.accepted,
         policy=agent.policy.value,
         policy_reason=agent.policy_reason,

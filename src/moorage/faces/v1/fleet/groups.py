@@ -2,6 +2,7 @@
 
 from moorage.core.fleet.model import (
     Goal,
+    Silence,
 )
 from moorage.faces.v1.routing import Handlers, Request
 from moorage.service.fleet.liveness_cases import GroupWait
@@ -35,7 +36,9 @@ async def put(request: Request[wire.GroupWanted, None]) -> wire.AgentGroup:
         resource_class: Goal(goal.amount, goal.percent)
         for resource_class, goal in request.body.desired.items()
     }
-    await request.service.fleet.group_defaults.put(name, goals, request.actor)
+    wanted = request.body.silence
+    silence = None if wanted is None else Silence(wanted)
+    await request.service.fleet.group_defaults.put(name, goals, request.actor, silence)
     return group_shown(await request.service.fleet.queries.group(name))
 
 
@@ -85,4 +88,5 @@ def group_shown(view: GroupView) -> wire.AgentGroup:
         suspect_network=group.suspect_since is not None,
         suspect_since=time_or_none(group.suspect_since),
         waits_until=time_or_none(group.waits_until),
+        silence=group.silence.value,
     )

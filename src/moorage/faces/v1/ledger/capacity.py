@@ -66,6 +66,7 @@ def _line(one: CapacitySum) -> CapacityLine:
         free=one.free,
         fullest=_named(one.fullest),
         emptiest=_named(one.emptiest),
+        ratio=one.ratio,
     )
 
 

@@ -1,0 +1,134 @@
+"""Trials: pages that show what an action would do, and what it has done.
+
+The first submission of a form is answered with a preview, which has the same form with the digest
+of what is shown. The second one does it, unless it would do something else by then: then the page
+shows that instead. A page that is loaded again shows a preview as well, so nothing is done twice.
+"""
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from functools import partial
+from http import HTTPStatus
+from typing import Any
+
+from moorage.faces.dashboard.routing import ROOT, Page, PageRequest, Trial, address_of
+from moorage.faces.native_api import RefusedError
+from moorage.wire.acting import ActionEffect, ActionWanted
+from moorage.wire.operations import acting
+
+CHANGED = "effect_changed"
+DIGEST = "digest"
+DURATION = re.compile(r"([0-9]{1,7}(?:\.[0-9]{1,6})?)([smhd]?)")
+UNITS = {"": 1, "s": 1, "m": 60, "h": 3_600, "d": 86_400}
+
+HOMES = {"pool": "pools", "lease": "leases", "agent": "agents"}
+"""Where the objects of actions have their pages."""
+
+
+def trial_page(entry: Trial) -> Page:
+    """Return the page that answers a form."""
+    return Page(
+        path=entry.path,
+        title=entry.title,
+        template="trial.html",
+        show=partial(_show, entry),
+        live=False,
+        needs=acting.ACT,
+    )
+
+
+async def _show(entry: Trial, request: PageRequest) -> Mapping[str, Any]:
+    wanted = dict(entry.wanted(request))
+    back = home_of(wanted)
+    shown: dict[str, Any] = {
+        "title": entry.title,
+        "target": wanted["target"],
+        "back": back,
+        "action": request.address_at(request.path),
+        "state": "shown",
+        "refused": "",
+        "undo": None,
+    }
+    try:
+        effect, shown["state"] = await _effect(request, wanted)
+    except RefusedError as refused:
+        if refused.status != HTTPStatus.CONFLICT:
+            raise
+        # A page can be old: what it offers may not be possible any more, as after a first click.
+        return {**shown, "state": "refused", "refused": refused.message}
+    if effect.undo is not None:
+        shown["undo"] = undo_form(effect.undo, back)
+    fields = {name: text for name, text in request.form.items() if name != DIGEST}
+    return {**shown, "effect": effect, "fields": {**fields, DIGEST: effect.digest}}
+
+
+async def _effect(request: PageRequest, wanted: Mapping[str, Any]) -> tuple[ActionEffect, str]:
+    """Return what an action has done or would do, and the state of the page. Raises RefusedError.
+
+    The state is `done`; `shown`, it is to be confirmed; `changed`, it differs from what was shown.
+    """
+    state = "shown"
+    if request.form.get(DIGEST):
+        try:
+            body = {**wanted, DIGEST: request.form[DIGEST]}
+            return await request.ask(acting.ACT, body=body), "done"
+        except RefusedError as refused:
+            if refused.code != CHANGED:
+                raise
+            state = "changed"
+    return await request.ask(acting.PREVIEW_ACTION, body=wanted), state
+
+
+def home_of(wanted: Mapping[str, Any]) -> str:
+    """Return the page of what an action is about."""
+    home = HOMES[str(wanted["action"]).partition(".")[0]]
+    return address_of(f"{ROOT}/{home}/{wanted['target']}", {})
+
+
+def undo_form(undo: ActionWanted, home: str) -> tuple[str, dict[str, object]]:
+    """Return the target and the fields of the form that takes an action back."""
+    if undo.action == "pool.tune":
+        pacing = undo.pacing
+        fields: dict[str, object] = {
+            "limit": "" if undo.limit is None else undo.limit,
+            "interval": 0 if pacing is None else pacing.interval,
+            "burst": 1 if pacing is None else pacing.burst,
+            "jitter": 0 if pacing is None else pacing.jitter,
+            "generation": "" if undo.generation is None else undo.generation,
+        }
+        return f"{home}:tune", fields
+    if undo.action == "lease.move":
+        return f"{home}/priority", {"priority": undo.priority}
+    return f"{home}{':' if undo.action.startswith('pool.') else '/'}resume", {}
+
+
+def lasting(text: str) -> float | None:
+    """Return the seconds of a duration such as `2h`; a bare number is seconds; None: it is none."""
+    found = DURATION.fullmatch(text.strip())
+    return float(found[1]) * UNITS[found[2]] if found is not None else None
+
+
+def ending(request: PageRequest, name: str) -> Mapping[str, Any]:
+    """Return when something ends by itself: a field that is a duration, a time (UTC), or empty.
+
+    Raises RefusedError.
+    """
+    text = request.form.get(name, "").strip()
+    if not text:
+        return {}
+    seconds = lasting(text)
+    if seconds is not None:
+        return {"lasts": seconds}
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        raise unreadable(
+            f"{name} must be a duration such as 15m or 2h, or a time such as 2026-11-27T04:31."
+        ) from None
+    return {"until": (at if at.tzinfo else at.replace(tzinfo=UTC)).isoformat()}
+
+
+def unreadable(message: str) -> RefusedError:
+    """Return the refusal of a field that cannot be read."""
+    return RefusedError(HTTPStatus.BAD_REQUEST, "invalid", message)

@@ -1,0 +1,163 @@
+"""Actions of operators that are tried first, see `service/acting.py`."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from moorage.core.admission.model import Lease, Pool
+from moorage.core.admission.requests import Proof
+from moorage.core.clock import Instant
+from moorage.core.errors import Code, Error
+from moorage.core.fleet.policy import Action
+from moorage.core.ids import AgentId, LeaseId, is_normal
+from moorage.core.limits import DETAIL_LENGTH_MAX
+from moorage.faces.v1.admission.pools import pacing_shown
+from moorage.faces.v1.routing import Handlers, Request
+from moorage.service.acting import Acting, Outlook
+from moorage.service.admission.ending import LeaseRevoke
+from moorage.service.admission.lease_cases import LeaseHold, OnBehalf, TicketForce, TicketMove
+from moorage.service.admission.pool_cases import PoolPause, PoolTune
+from moorage.service.admission.pool_specs import pacing_of
+from moorage.service.batch.use_case import UseCase
+from moorage.service.fleet.policy_cases import AgentPolicy
+from moorage.service.values import check_text, end_of, microseconds_or_none, uuid_of
+from moorage.wire import acting as wire
+from moorage.wire.operations import acting as operations
+
+SHOWN_MAX = 100
+"""Ids of leases that an answer lists."""
+
+Asked = Request[wire.ActionWanted, None]
+
+
+async def preview(request: Asked) -> wire.ActionEffect:
+    """Return what an action would do now."""
+    return await _carried_out(request, None)
+
+
+async def act(request: Asked) -> wire.ActionEffect:
+    """Carry out an action that does what its preview has shown."""
+    if not request.body.digest:
+        raise Error(Code.INVALID, "digest is required: that of the preview.")
+    return await _carried_out(request, request.body.digest)
+
+
+HANDLERS: Handlers = {operations.PREVIEW_ACTION: preview, operations.ACT: act}
+
+
+async def _carried_out(request: Asked, digest: str | None) -> wire.ActionEffect:
+    acting = _acting(request)
+    acting.digest = digest
+    return effect_shown(request.body, await request.service.transactor.submit(acting))
+
+
+def _acting(request: Asked) -> Acting:
+    """Return the use case of an action. Raises `Error`."""
+    wanted, (kind, _, verb) = request.body, request.body.action.partition(".")
+    check_text("reason", wanted.reason, DETAIL_LENGTH_MAX)
+    what = (wanted.action, wanted.target, wanted.reason)
+    if kind == "pool":
+        return Acting(_POOLS[verb](request), what, pool=wanted.target)
+    if kind == "lease":
+        lease = wanted.target.lower()
+        if not is_normal(lease):
+            raise Error(Code.LEASE_NOT_FOUND, f"There is no lease '{wanted.target}'.")
+        return Acting(_LEASES[verb](request, LeaseId(lease)), what, lease=LeaseId(lease))
+    return Acting(_agent(request, Action(verb)), what)
+
+
+def _tune(request: Asked) -> UseCase[None]:
+    wanted = request.body
+    pacing = pacing_of(wanted.pacing)
+    return PoolTune(wanted.target, request.actor, wanted.limit, pacing, wanted.generation)
+
+
+def _pause(request: Asked) -> UseCase[None]:
+    wanted = request.body
+    until, lasts = end_of("A pause", wanted.until, wanted.lasts)
+    return PoolPause(wanted.target, request.actor, True, wanted.reason, until, lasts)
+
+
+def _resume(request: Asked) -> UseCase[None]:
+    return PoolPause(request.body.target, request.actor, False)
+
+
+_POOLS: Mapping[str, Callable[[Asked], UseCase[None]]] = {
+    "tune": _tune,
+    "pause": _pause,
+    "resume": _resume,
+}
+
+
+def _move(request: Asked, lease: LeaseId) -> UseCase[Any]:
+    return TicketMove(lease, request.body.priority, by=OnBehalf(request.actor))
+
+
+def _force(request: Asked, lease: LeaseId) -> UseCase[Any]:
+    return TicketForce(lease, by=OnBehalf(request.actor))
+
+
+def _revoke(request: Asked, lease: LeaseId) -> UseCase[Any]:
+    return LeaseRevoke(lease, request.body.reason, by=OnBehalf(request.actor))
+
+
+def _hold(request: Asked, lease: LeaseId) -> UseCase[Any]:
+    hold = microseconds_or_none("hold", request.body.hold)
+    return LeaseHold(lease, Proof(None), hold, by=OnBehalf(request.actor))
+
+
+_LEASES: Mapping[str, Callable[[Asked, LeaseId], UseCase[Any]]] = {
+    "move": _move,
+    "force": _force,
+    "revoke": _revoke,
+    "hold": _hold,
+}
+
+
+def _agent(request: Asked, action: Action) -> UseCase[Any]:
+    wanted = request.body
+    uuid = AgentId(uuid_of(wanted.target, "The id of an agent"))
+    until, lasts = end_of("A drain", wanted.until, wanted.lasts)
+    if lasts is not None:
+        until = Instant(request.service.clock.now() + lasts)
+    known = request.service.fleet.directory.get(uuid)
+    return AgentPolicy(uuid, request.actor, action, wanted.reason, until, known=known)
+
+
+def effect_shown(wanted: wire.ActionWanted, outlook: Outlook) -> wire.ActionEffect:
+    """Convert an outlook to its wire form."""
+    effect = outlook.effect
+    ends = [*effect.leases_end, *effect.tickets_end]
+    return wire.ActionEffect(
+        action=wanted.action,
+        target=wanted.target,
+        lines=[*outlook.lines],
+        digest=outlook.digest,
+        leases_end=len(effect.leases_end),
+        tickets_end=len(effect.tickets_end),
+        tickets_start=len(effect.tickets_start),
+        ends=[*ends[:SHOWN_MAX]],
+        starts=[*effect.tickets_start[:SHOWN_MAX]],
+        audit=[*outlook.audit],
+        undo=_undo(wanted, outlook) if outlook.audit else None,
+    )
+
+
+def _undo(wanted: wire.ActionWanted, outlook: Outlook) -> wire.ActionWanted | None:
+    """Return the action that takes this one back; None: there is none."""
+    before, target = outlook.before, wanted.target
+    if wanted.action == "pool.tune" and isinstance(before, Pool):
+        spec = before.spec
+        return wire.ActionWanted(
+            action="pool.tune",
+            target=target,
+            limit=None if wanted.limit is None else spec.limit,
+            pacing=None if spec.pacing is None else pacing_shown(spec.pacing),
+            generation=outlook.generation,
+        )
+    if wanted.action == "pool.pause":
+        return wire.ActionWanted(action="pool.resume", target=target)
+    if wanted.action == "lease.move" and isinstance(before, Lease):
+        return wire.ActionWanted(action="lease.move", target=target, priority=before.priority)
+    if wanted.action == "agent.drain":
+        return wire.ActionWanted(action="agent.resume", target=target)
+    return None

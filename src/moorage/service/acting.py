@@ -1,0 +1,230 @@
+"""Actions of operators that are tried first: what one would do now, and doing exactly that.
+
+A trial is a batch that is not saved: the same code loads, decides and grants. An action carries the
+digest of the trial that its operator has seen, and is refused if it would do something else by now.
+Source: docs/decisions/0059-actions-are-tried-first.md.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from hashlib import sha256
+from typing import Any, ClassVar
+
+import msgspec
+
+from moorage.core.admission.effects import Effect, effect_of
+from moorage.core.admission.model import Lease, Pool
+from moorage.core.admission.units import free_units, limit_of
+from moorage.core.ages import age_text
+from moorage.core.clock import SECOND, Instant
+from moorage.core.counting import are, counted
+from moorage.core.errors import Code, Error
+from moorage.core.ids import LeaseId
+from moorage.core.ledger.capacity import capacity_of
+from moorage.core.ledger.facts import Changes as LedgerChanges
+from moorage.core.service_time import When
+from moorage.service.batch.use_case import UseCase
+from moorage.service.batch.world import Changes, Keys, World
+from moorage.service.ids import audit_id_new
+from moorage.service.values import time_of
+from moorage.store.access.audit import AuditRow
+
+
+class Outlook(msgspec.Struct, frozen=True):
+    """What an action does. `lines` are for people, `effect` has the leases and tickets."""
+
+    lines: tuple[str, ...]
+    effect: Effect
+    digest: str
+    """Of what the operator is shown: another one is another promise."""
+    generation: int | None = None
+    """Of the pool afterwards; None: no pool changes."""
+    audit: tuple[str, ...] = ()
+    """Ids of the audit rows; empty: nothing was saved."""
+    before: Pool | Lease | None = None
+    """The pool or the ticket as it was, for an action that takes this one back."""
+
+
+@dataclass(slots=True)
+class Acting(UseCase[Outlook]):
+    """Try a case, or carry it out if it does what its operator has seen.
+
+    Args:
+        case: of any room; its answer is not used.
+        what: names the action and its object, for the digest.
+        digest: of the trial that the operator has seen; None: this is a trial, nothing is saved.
+    """
+
+    case: UseCase[Any]
+    what: tuple[str, ...]
+    digest: str | None = None
+    pool: str | None = None
+    """The pool that changes."""
+    lease: LeaseId | None = None
+    """The lease or ticket that changes."""
+    outlook: Outlook = field(init=False, repr=False)
+    rows: list[AuditRow] = field(default_factory=list, init=False)
+    _before: Pool | Lease | None = field(default=None, init=False)
+    _closed: dict[str, int] = field(default_factory=dict, init=False)
+    _opened: dict[str, int] = field(default_factory=dict, init=False)
+
+    alone: ClassVar[bool] = True
+    is_followed: ClassVar[bool] = True
+
+    def keys(self) -> Keys:
+        """Return the keys of the case."""
+        return self.case.keys()
+
+    def decide(self, world: World, when: When) -> Changes:
+        """Decide the case, and keep what it changes as it was."""
+        facts = world.admission
+        if self.pool is not None:
+            self._before = facts.pools.get(self.pool)
+        elif self.lease is not None:
+            self._before = facts.leases.get(self.lease)
+        made = self.case.decide(world, when)
+        if made.ledger is not None:
+            self._closed, self._opened = _shut(world, made.ledger)
+        return made
+
+    def review(self, made: Changes, world: World, when: When) -> bool:
+        """Save nothing of a trial, nor of what is not as it was shown. Raises EFFECT_CHANGED."""
+        effect = Effect() if made.admission is None else effect_of(made.admission, when.moment)
+        lines = tuple(self._lines(world, when, effect))
+        digest = sha256(
+            msgspec.json.encode([self.what, lines, effect.leases_end, effect.tickets_end])
+        ).hexdigest()
+        pool = None if self.pool is None else world.admission.pools.get(self.pool)
+        generation = None if pool is None else pool.generation
+        self.outlook = Outlook(lines, effect, digest, generation, (), self._before)
+        if self.digest is None:
+            return False
+        if self.digest != digest:
+            raise Error(
+                Code.EFFECT_CHANGED,
+                "Nothing was done: by now it would do something else than was shown. Look again.",
+            )
+        return True
+
+    def audit(self, now: Instant) -> list[AuditRow]:
+        """Return the rows of the case, with ids."""
+        self.rows = [
+            row if row.id else row._replace(id=audit_id_new()) for row in self.case.audit(now)
+        ]
+        return self.rows
+
+    def conclude(self, world: World, when: When) -> Outlook:
+        """Return what it does, or has done."""
+        return msgspec.structs.replace(self.outlook, audit=tuple(row.id for row in self.rows))
+
+    def _lines(self, world: World, when: When, effect: Effect) -> Iterator[str]:
+        facts = world.admission
+        if isinstance(self._before, Pool):
+            yield from _pool_lines(world, when, self._before, facts.pools[self._before.name])
+        elif isinstance(self._before, Lease):
+            yield from _lease_lines(world, when, self._before, facts.leases[self._before.id])
+        if self.pool is not None or self.lease is not None:
+            yield from effect.lines()
+        if self._closed:
+            yield f"No longer offered, although it is free: {_amounts(self._closed)}."
+            yield "What is placed there stays."
+        if self._opened:
+            yield f"Offered again: {_amounts(self._opened)}."
+
+
+def _amounts(amounts: dict[str, int]) -> str:
+    return ", ".join(f"{amount:,} {name}" for name, amount in sorted(amounts.items()))
+
+
+def _shut(world: World, made: LedgerChanges) -> tuple[dict[str, int], dict[str, int]]:
+    """Return the free amounts of each class that are not offered any more, and that are again."""
+    closed: dict[str, int] = {}
+    opened: dict[str, int] = {}
+    for (uuid, name), after in made.inventories.items():
+        before = world.ledger.inventories_of(uuid).get(name)
+        was = 0 if before is None else max(0, int(capacity_of(before)) - before.used)
+        left = 0 if after is None else max(0, int(capacity_of(after)) - after.used)
+        if left < was:
+            closed[name] = closed.get(name, 0) + was - left
+        elif left > was:
+            opened[name] = opened.get(name, 0) + left - was
+    return closed, opened
+
+
+def _pool_lines(world: World, when: When, before: Pool, after: Pool) -> Iterator[str]:
+    facts, name, at = world.admission, before.name, when.moment.at
+    yield from _changed("limit", _limit_text(before), _limit_text(after))
+    yield from _changed("pacing", _pacing_text(before), _pacing_text(after))
+    if after.paused:
+        until = after.paused_until
+        end = "somebody resumes it" if until is None else _clock(when, until)
+        yield f"{name} grants nothing until {end}."
+        if after.waiting:
+            yield f"{counted(after.waiting, 'ticket')} {are(after.waiting)} waiting, and wait on."
+        yield (
+            "Jobs with --best-effort start without a lease when their wait is over, unless they"
+            " have --unless-paused."
+        )
+        return
+    if before.paused:
+        yield f"{name} grants again."
+    over = after.occupied - limit_of(facts, after)
+    if over > 0:
+        yield (
+            f"{name} is over its limit by {counted(over, 'unit')}: no lease is revoked, and nothing"
+            " is granted until enough units are released."
+        )
+    left = sum(max(0, units) for units in free_units(facts, after, at).values())
+    if left and after.waiting and after.spec.pacing is not None:
+        yield (
+            f"{counted(after.waiting, 'ticket')} and {counted(left, 'free unit')} are left: pacing"
+            f" permits a grant every {age_text(after.spec.pacing.interval / SECOND)}."
+        )
+
+
+def _changed(what: str, before: str, after: str) -> Iterable[str]:
+    return [f"The {what} changes from {before} to {after}."] if before != after else []
+
+
+def _limit_text(pool: Pool) -> str:
+    return "none" if pool.spec.limit is None else str(pool.spec.limit)
+
+
+def _pacing_text(pool: Pool) -> str:
+    pacing = pool.spec.pacing
+    if pacing is None:
+        return "none"
+    return f"{pacing.burst} at once, then one every {pacing.interval / SECOND:g} s"
+
+
+def _lease_lines(world: World, when: When, before: Lease, after: Lease) -> Iterator[str]:
+    if before.priority != after.priority:
+        yield f"The priority changes from {before.priority} to {after.priority}."
+    if before.hold != after.hold:
+        yield f"It may last {_lasting(after.hold)} from now on."
+        pools = [world.admission.pools[need.pool] for need in after.needs]
+        for pool in pools:
+            most = pool.spec.hold_max
+            held = 0 if after.granted_at is None else when.moment.at - after.granted_at
+            if most is not None and (after.hold is None or held + after.hold > most):
+                yield (
+                    f"{pool.name} permits its users at most {_lasting(most)} (hold_max); operators"
+                    " may give more."
+                )
+        if before.hold_until is not None:
+            yield f"At present it ends at {_clock(when, before.hold_until)}."
+    if before.state == "granted" and after.state == "ended":
+        yield "Its units become free although its job may still run."
+    if before.state == "ended":
+        yield "It has ended before."
+
+
+def _lasting(hold: int | None) -> str:
+    return "without an end" if hold is None else age_text(hold / SECOND)
+
+
+def _clock(when: When, at: Instant) -> str:
+    """Return a service time by the wall clock, to the second."""
+    wall: datetime = time_of(Instant(at - when.moment.at + when.wall))
+    return f"{wall:%Y-%m-%d %H:%M:%S} UTC"
