@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, fields
+from datetime import datetime
 
 from moorage.client.calling import Room
 from moorage.client.transport import RefusedError
@@ -120,12 +121,22 @@ class Ledger(Room):
         """Follow all changes after a cursor; see `Watch`."""
         return Watch(self._transport, after, kinds)
 
-    def audit(self, target: str | None = None) -> Iterator[AuditEntry]:
+    def audit(
+        self,
+        target: str | None = None,
+        *,
+        who: str | None = None,
+        action: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+    ) -> Iterator[AuditEntry]:
         """Yield the audit log (who did what to Moorage itself), newest first.
 
-        `target`: only what was done to it, such as to a pool or a lease.
+        The arguments are filters, see `wire.audit.AuditAsked`.
         """
-        for page in self._pages(admin.LIST_AUDIT, query={"target": target}):
+        times = {name: at and at.isoformat() for name, at in (("since", since), ("until", until))}
+        asked = {"target": target, "who": who, "action": action, **times}
+        for page in self._pages(admin.LIST_AUDIT, query=asked):
             yield from page.entries
 
     def tokens(self) -> Iterator[Token]:

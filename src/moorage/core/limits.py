@@ -180,6 +180,9 @@ PRIORITY_MAX = defaults.PRIORITY_MAX
 LEASES_SCANNED_MAX = 20_000
 """Leases that one request for a filtered list looks at; then it returns a page, however short."""
 
+AUDIT_SCANNED_MAX = 20_000
+"""Audit rows that one request for a filtered list looks at; then it returns a page."""
+
 MOVED_PRIORITY_MAX = 2 * PRIORITY_MAX
 """Highest priority of a ticket that an operator has made the first in line."""
 

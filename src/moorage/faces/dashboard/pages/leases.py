@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from moorage.faces.dashboard.exports import exported
 from moorage.faces.dashboard.forms import done, whole
 from moorage.faces.dashboard.routing import ROOT, Action, Answer, Data, Page, PageRequest
+from moorage.faces.dashboard.time_fields import seconds_asked
 from moorage.faces.native_api import RefusedError
 from moorage.wire.admission import Lease, LeasePage
 from moorage.wire.audit import AuditEntry
@@ -17,7 +18,7 @@ from moorage.wire.operations.operation import Operation
 
 SHOWN = 100
 EXPORTED = 1_000
-FILTERS = ("pool", "owner", "label", "older")
+FILTERS = ("pool", "owner", "label")
 STATES = {"granted": "granted", "waiting": "waiting", "ended": "ended", "all": "any"}
 """What an address may ask for, and what the choice is called; the first one by default.
 
@@ -46,6 +47,7 @@ async def _page(request: PageRequest, limit: int) -> Any:
         cursor=request.query.get("cursor"),
         limit=limit,
         state=None if state == "all" else state,
+        older=seconds_asked(request, "older"),
         **filters,
     )
 
