@@ -9,10 +9,10 @@ import pytest
 from moorage.faces.dashboard.rendering import TEMPLATES
 from moorage.faces.dashboard.static_files import FOLDER, assets
 
-SCRIPT_BYTES_MAX = 11_800
+SCRIPT_BYTES_MAX = 15_600
 """All scripts together, compressed. Lower it when they shrink; never raise it above 30 KB."""
 
-STYLE_BYTES_MAX = 4_500
+STYLE_BYTES_MAX = 5_000
 INLINE = re.compile(r"<style|\sstyle\s*=|\son[a-z]+\s*=|javascript:|<script(?![^>]*\ssrc=)")
 ELSEWHERE = re.compile(r"""(?:src|href|action)="(?:https?:)?//""")
 UNSAFE = re.compile(

@@ -79,7 +79,7 @@ def test_who_has_changed_it_is_a_link(native: Native) -> None:
         ("pool.pause", pool),
         ("pool.put", pool),
     ]
-    assert "No actions on this target" in browser.get("/ui/audit?target=nothing").document.text
+    assert "No such actions." in browser.get("/ui/audit?target=nothing").document.text
     operator = signed_in(native, "operator").get(f"/ui/pools/{pool}").document
     assert of_pool not in operator.links
 

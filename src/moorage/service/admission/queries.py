@@ -177,7 +177,7 @@ class AdmissionQueries:
         return views, following, Cursor(seen.epoch, seen.revision)
 
     async def pools_with(self, text: str, most: int) -> list[Pool]:
-        """Return pools with a case-folded text in their names or labels; at most so many."""
+        """Return at most `most` pools with a case-folded text in their names or labels."""
         found: list[Pool] = []
         after: str | None = ""
         while after is not None and len(found) < most:

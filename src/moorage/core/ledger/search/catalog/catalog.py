@@ -110,7 +110,7 @@ class Catalog:
         return self._names.get(name)
 
     def names_with(self, text: str, most: int) -> Steps[list[ProviderId]]:
-        """Return the providers whose names contain a text, in either case; at most so many.
+        """Return at most `most` providers whose names contain a text, in either case.
 
         The name itself comes first, then names that begin so. It may miss providers that are
         renamed meanwhile.
