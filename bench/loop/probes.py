@@ -343,6 +343,7 @@ def v1(sizes: Sizes) -> Iterator[Probe]:
     yield asked("watch", "GET", "/v1/watch", "/v1/watch?after=1.0&limit=1000")
     for by in ("class", "trait", "aggregate"):
         yield asked(f"capacity by {by}", "GET", "/v1/capacity", f"/v1/capacity?by={by}")
+    yield asked("find", "GET", "/v1/find", "/v1/find?text=no-such-name")
     yield asked("whoami", "GET", "/v1/whoami")
     yield from _admission(asked, sizes)
     yield from slots(asked)

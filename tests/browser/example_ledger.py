@@ -47,6 +47,7 @@ class ExampleLedger:
             "reshape-undone": f"/ui/reshapes/{SPLIT}",
             "undo": f"/ui/reshapes/{BACK}/undo",
             "undo-refused": f"/ui/reshapes/{TAGGED}/undo",
+            "find": "/ui/find?text=rack0",
             "audit": "/ui/audit",
             "changes": "/ui/changes",
         }

@@ -23,10 +23,11 @@ PAGES = (
     "reshape-undone",
     "undo",
     "undo-refused",
+    "find",
     "audit",
     "changes",
 )
-NOT_LIVE = ("what-if", "undo", "undo-refused")
+NOT_LIVE = ("what-if", "undo", "undo-refused", "find")
 WIDTHS = (360, 768, 1440)
 
 

@@ -12,8 +12,8 @@ from moorage.cli.support.durations import duration_text, pacing_parse, pacing_te
 from moorage.cli.support.output import Failure
 from moorage.cli.support.pool_files import differences, read
 from moorage.cli.support.views.pool_text import state_of
-from moorage.client.run.durations import seconds_of
 from moorage.wire.admission import Pacing, Pool, PoolWanted
+from moorage.wire.durations import seconds_of
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 

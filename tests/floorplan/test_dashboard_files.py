@@ -9,10 +9,10 @@ import pytest
 from moorage.faces.dashboard.rendering import TEMPLATES
 from moorage.faces.dashboard.static_files import FOLDER, assets
 
-SCRIPT_BYTES_MAX = 12_200
+SCRIPT_BYTES_MAX = 16_500
 """All scripts together, compressed. Lower it when they shrink; never raise it above 30 KB."""
 
-STYLE_BYTES_MAX = 4_550
+STYLE_BYTES_MAX = 5_200
 INLINE = re.compile(r"<style|\sstyle\s*=|\son[a-z]+\s*=|javascript:|<script(?![^>]*\ssrc=)")
 ELSEWHERE = re.compile(r"""(?:src|href|action)="(?:https?:)?//""")
 UNSAFE = re.compile(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, fields
+from datetime import datetime
 
 from moorage.client.calling import Room
 from moorage.client.transport import RefusedError
@@ -11,6 +12,7 @@ from moorage.client.watch import Watch
 from moorage.wire.admin import Token, TokenMade, TokenWanted
 from moorage.wire.audit import AuditEntry
 from moorage.wire.capacity import Capacity, CapacityAsked
+from moorage.wire.finding import Findings
 from moorage.wire.ledger import (
     Claim,
     ClaimWanted,
@@ -19,7 +21,7 @@ from moorage.wire.ledger import (
     ProvidersWanted,
     Question,
 )
-from moorage.wire.operations import admin, feed, ledger
+from moorage.wire.operations import admin, feed, finding, ledger
 from moorage.wire.pages import PAGE_MAX
 from moorage.wire.providers import ConsumersAsked, ConsumerShown, ProviderPage, ProviderShown
 
@@ -107,6 +109,10 @@ class Ledger(Room):
         """Return the sums of all inventories, by class and group, as of one revision."""
         return self._call(ledger.GET_CAPACITY, query=asdict(asked or CapacityAsked()))
 
+    def find(self, text: str, limit: int = 10) -> Findings:
+        """Return what a text finds, at most `limit` things of each kind."""
+        return self._call(finding.FIND, query={"text": text, "limit": limit})
+
     def now(self) -> str | None:
         """Return the cursor after every change so far; None: the caller may not watch."""
         try:
@@ -120,12 +126,22 @@ class Ledger(Room):
         """Follow all changes after a cursor; see `Watch`."""
         return Watch(self._transport, after, kinds)
 
-    def audit(self, target: str | None = None) -> Iterator[AuditEntry]:
+    def audit(
+        self,
+        target: str | None = None,
+        *,
+        who: str | None = None,
+        action: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+    ) -> Iterator[AuditEntry]:
         """Yield the audit log (who did what to Moorage itself), newest first.
 
-        `target`: only what was done to it, such as to a pool or a lease.
+        The arguments are filters, see `wire.audit.AuditAsked`.
         """
-        for page in self._pages(admin.LIST_AUDIT, query={"target": target}):
+        times = {name: at and at.isoformat() for name, at in (("since", since), ("until", until))}
+        asked = {"target": target, "who": who, "action": action, **times}
+        for page in self._pages(admin.LIST_AUDIT, query=asked):
             yield from page.entries
 
     def tokens(self) -> Iterator[Token]:

@@ -177,8 +177,17 @@ DURATION_SECONDS_MAX = 31_622_400
 PRIORITY_MAX = defaults.PRIORITY_MAX
 """Highest priority of a request; the lowest is its negative."""
 
+FIND_TEXT_LENGTH_MIN, FIND_TEXT_LENGTH_MAX = 2, 255
+"""Characters of a text to find."""
+
+FIND_LIMIT_MAX = 100
+"""Things of one kind that are returned for a text."""
+
 LEASES_SCANNED_MAX = 20_000
 """Leases that one request for a filtered list looks at; then it returns a page, however short."""
+
+AUDIT_SCANNED_MAX = 20_000
+"""Audit rows that one request for a filtered list looks at; then it returns a page."""
 
 MOVED_PRIORITY_MAX = 2 * PRIORITY_MAX
 """Highest priority of a ticket that an operator has made the first in line."""

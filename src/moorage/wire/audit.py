@@ -30,9 +30,19 @@ class AuditEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditAsked(PageAsked):
-    """Which entries to list: those of a target, such as the name of a pool or the id of a lease."""
+    """Which entries to list: those that all the given values fit.
+
+    `target` is what was acted on, such as the name of a pool or the id of a lease. `who` is the
+    name of the actor. `action` is an action such as `pool.pause`, or the noun of several, such as
+    `pool`. `since` and `until` limit the time of the action; times without a zone are UTC.
+    With `who` or `action` a page may have fewer entries than `limit`, or none, and still a `next`.
+    """
 
     target: str | None = None
+    who: str | None = None
+    action: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

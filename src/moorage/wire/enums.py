@@ -27,6 +27,20 @@ Until = Literal["granted", "ended"]
 
 Expire = Literal["free", "keep"]
 
+FoundKind = Literal[
+    "provider",
+    "agent",
+    "group",
+    "pool",
+    "lease",
+    "ticket",
+    "consumer",
+    "project",
+    "reshape",
+    "token",
+]
+"""What a text can find."""
+
 CapacityBy = Literal["class", "aggregate", "trait"]
 
 MovePolicy = Literal["explicit", "only_if_unused", "fit"]

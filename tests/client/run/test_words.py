@@ -17,7 +17,7 @@ from moorage.client.run.api_types import (
     lease_of,
 )
 from moorage.client.run.clock import elapsed
-from moorage.client.run.durations import seconds_of, spoken
+from moorage.client.run.durations import spoken
 from moorage.client.run.lease import lease_clock
 from moorage.client.run.lease.lease_clock import WORD_SECONDS, LeaseTerm, margin_of
 from moorage.client.run.parse import UNREACHABLE_SECONDS, UsageError, wish_of
@@ -25,6 +25,7 @@ from moorage.client.run.progress import Progress, standing_of
 from moorage.core import limits
 from moorage.core.admission import model
 from moorage.wire import admission as wire
+from moorage.wire.durations import seconds_of
 from tests.support.granted import granted
 
 

@@ -17,7 +17,7 @@ def story(native: Native, lease: str) -> list[str]:
     """Return what has happened to a lease, without ages."""
     body = signed_in(native, "admin").get(f"/ui/leases/{lease}").body
     items = body.partition('<ol class="story">')[2].partition("</ol>")[0].split("<li>")[1:]
-    return [item.partition(" ago: ")[2].partition("</li>")[0] for item in items]
+    return [item.partition("</span>: ")[2].partition("</li>")[0] for item in items]
 
 
 def test_stories_have_their_order(native: Native) -> None:
@@ -79,7 +79,7 @@ def test_who_has_changed_it_is_a_link(native: Native) -> None:
         ("pool.pause", pool),
         ("pool.put", pool),
     ]
-    assert "No actions on this target" in browser.get("/ui/audit?target=nothing").document.text
+    assert "No such actions." in browser.get("/ui/audit?target=nothing").document.text
     operator = signed_in(native, "operator").get(f"/ui/pools/{pool}").document
     assert of_pool not in operator.links
 

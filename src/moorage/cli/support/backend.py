@@ -21,6 +21,7 @@ from moorage.serve.files import Files
 from moorage.store.api import Fatal, StoreError
 from moorage.store.ownership import UntrustedError
 from moorage.wire.admin import RotationWanted, TokenWanted
+from moorage.wire.audit import AuditAsked
 from moorage.wire.operations import admin
 from moorage.wire.operations.operation import Operation
 
@@ -61,11 +62,10 @@ class ServerBackend:
         """Revoke a token and end its tickets, with `leases` its leases, too."""
         self._ask(admin.REVOKE_TOKEN, token_id, query={"revoke_leases": leases or None})
 
-    def audit(self, limit: int, target: str | None = None) -> list[dict[str, Any]]:
-        """Return the newest audit entries, newest first; those of a target, if there is one."""
-        asked = {"limit": limit, "target": target}
-        entries: list[dict[str, Any]] = self._ask(admin.LIST_AUDIT, query=asked)["entries"]
-        return entries
+    def audit(self, asked: AuditAsked) -> tuple[list[dict[str, Any]], str | None]:
+        """Return a page of audit entries, newest first, and the cursor of the next one."""
+        page = self._ask(admin.LIST_AUDIT, query=asdict(asked))
+        return page["entries"], page["next"]
 
     def backup(self, target: str) -> str:
         """Write a complete copy of the database to a new file; return its path.

@@ -12,7 +12,7 @@ import msgspec
 from moorage.cli.support.output import FAILED, NOT_FOUND, UNREACHABLE, USAGE, Failure
 from moorage.core.errors import Code, Error
 from moorage.serve.files import Files
-from moorage.service.access.audit import Actor, entry_shown
+from moorage.service.access.audit import Actor, AuditFilter, entry_shown
 from moorage.service.access.token import token_shown
 from moorage.service.access.tokens import create_token, rotate_token
 from moorage.service.app import Service
@@ -21,6 +21,7 @@ from moorage.service.clock import SystemClock
 from moorage.store.api import Fatal, Locked, StoreError
 from moorage.store.open import open_engine
 from moorage.wire.admin import RotationWanted, TokenWanted
+from moorage.wire.audit import AuditAsked
 
 T = TypeVar("T")
 
@@ -55,10 +56,13 @@ class DatabaseBackend:
         """See `ServerBackend`."""
         self._run(lambda service: service.token_ends.revoke(token_id, local(), leases=leases))
 
-    def audit(self, limit: int, target: str | None = None) -> list[dict[str, Any]]:
+    def audit(self, asked: AuditAsked) -> tuple[list[dict[str, Any]], str | None]:
         """See `ServerBackend`."""
-        rows, _ = self._run(lambda service: service.audit.page(None, limit, target))
-        return [msgspec.to_builtins(entry_shown(row)) for row in rows]
+        wanted = AuditFilter.of(asked)
+        rows, following = self._run(
+            lambda service: service.audit.page(asked.cursor, asked.limit, wanted)
+        )
+        return [msgspec.to_builtins(entry_shown(row)) for row in rows], following
 
     def backup(self, target: str) -> str:
         """See `ServerBackend`."""

@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
-from moorage.client.run.durations import seconds_of
 from moorage.core.clock import SECOND
 from moorage.wire.admission import Pacing
+from moorage.wire.durations import seconds_of
 
 NONE = "none"
 AUTO = "auto"

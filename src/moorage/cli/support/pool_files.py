@@ -17,8 +17,8 @@ from moorage.cli.support.documents import YAML_ENDINGS, reason_of, yaml_read
 from moorage.cli.support.durations import NONE, pacing_parse
 from moorage.cli.support.output import USAGE, Failure
 from moorage.cli.support.views.pool_text import PROPERTIES, paced, property_text, wanted_of
-from moorage.client.run.durations import seconds_of
 from moorage.wire.admission import DURATIONS, Pacing, Pool, PoolWanted
+from moorage.wire.durations import seconds_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,9 @@ from typing import NamedTuple, Union
 
 from moorage.client.leasing.errors import ConfigurationError
 from moorage.client.run.api_types import LeaseRequest, patience_for
-from moorage.client.run.durations import seconds_of
 from moorage.client.run.labels import describing
 from moorage.client.run.lease.acquire import Patience
+from moorage.wire.durations import seconds_of
 
 Duration = Union[float, str]
 """Seconds, or text such as `90s`, `20m`, `1h30m`."""

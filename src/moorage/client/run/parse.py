@@ -7,13 +7,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from moorage.client.run.api_types import LeaseRequest, patience_for
-from moorage.client.run.durations import seconds_of
 from moorage.client.run.labels import describing, is_on
 from moorage.client.run.lease.acquire import Patience
 from moorage.client.run.lease.api import Leases
 from moorage.client.run.lease.nesting import REFUSE
 from moorage.client.run.process.starters import Starters
 from moorage.client.transport import Token, Transport, token_in, token_of
+from moorage.wire.durations import seconds_of
 
 URL_VARIABLE = "MOORAGE_URL"
 TOKEN_VARIABLE = "MOORAGE_TOKEN"

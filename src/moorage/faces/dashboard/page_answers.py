@@ -131,26 +131,28 @@ class Link(NamedTuple):
     address: str
     text: str
     current: bool
+    key: str
+    """The key that leads there, after `g`."""
 
 
 SECTIONS = (
-    (ROOT, "Overview", pools.LIST_POOLS),
-    (f"{ROOT}/pools", "Pools", pools.LIST_POOLS),
-    (f"{ROOT}/leases", "Leases", leases.LIST_LEASES),
-    (f"{ROOT}/fleet", "Fleet", ledger.GET_CAPACITY),
-    (f"{ROOT}/fit", "Where does it fit?", ledger.EXPLAIN_BY_QUERY),
-    (f"{ROOT}/reshapes", "Reshapes", reshapes.LIST_RESHAPES),
-    (f"{ROOT}/audit", "Audit", admin.LIST_AUDIT),
-    (f"{ROOT}/changes", "Changes", feed.WATCH),
+    (ROOT, "Overview", "o", pools.LIST_POOLS),
+    (f"{ROOT}/pools", "Pools", "p", pools.LIST_POOLS),
+    (f"{ROOT}/leases", "Leases", "l", leases.LIST_LEASES),
+    (f"{ROOT}/fleet", "Fleet", "f", ledger.GET_CAPACITY),
+    (f"{ROOT}/fit", "Where does it fit?", "w", ledger.EXPLAIN_BY_QUERY),
+    (f"{ROOT}/reshapes", "Reshapes", "r", reshapes.LIST_RESHAPES),
+    (f"{ROOT}/audit", "Audit", "a", admin.LIST_AUDIT),
+    (f"{ROOT}/changes", "Changes", "c", feed.WATCH),
 )
-"""Address, text, and the operation that a reader must be permitted to call."""
+"""Address, text, key, and the operation that a reader must be permitted to call."""
 
 
 def navigation(request: PageRequest) -> list[Link]:
     """Return the links to sections that the reader may see."""
     return [
-        Link(address, text, _is_current(address, request.path))
-        for address, text, operation in SECTIONS
+        Link(address, text, _is_current(address, request.path), key)
+        for address, text, key, operation in SECTIONS
         if request.permits(operation)
     ]
 

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from moorage.wire.past import HistoryPoint
 
 WIDTH, HEIGHT = 960, 180
+LEVELS_MAX = 6
 LEFT, RIGHT, TOP, BOTTOM = 44, 8, 10, 22
 
 
@@ -23,6 +24,16 @@ class Plot(NamedTuple):
     """Heights, with what they stand for."""
     times: list[tuple[float, int]]
     """Places, with the number of the point that begins there."""
+
+
+def _round_step(most: int) -> int:
+    """Return the distance of levels: 1, 2 or 5 with zeros, so that there are at most 6."""
+    size = 1
+    while True:
+        for step in (size, 2 * size, 5 * size):
+            if most // step < LEVELS_MAX:
+                return step
+        size *= 10
 
 
 def plot_of(points: Sequence[HistoryPoint], units: int) -> Plot:
@@ -46,6 +57,6 @@ def plot_of(points: Sequence[HistoryPoint], units: int) -> Plot:
         occupied="M" + "L".join(shape) + f"V{y(0)}H{x(0)}Z",
         waiting="M" + "L".join(waiting),
         limit=y(units),
-        levels=[(y(count), count) for count in sorted({0, most // 2, most})],
+        levels=[(y(count), count) for count in range(0, most + 1, _round_step(most))],
         times=[(x(n), n) for n in range(0, len(points), quarter)],
     )

@@ -79,6 +79,7 @@ def environment() -> Environment:
     made.filters |= {
         "age": _age,
         "until": _until,
+        "at": _at,
         "duration": lambda seconds: "-" if seconds is None else age_text(seconds),
         "precise": precise,
         "count": lambda number: f"{number:,}",
@@ -172,11 +173,22 @@ def _until(context: Context, at: datetime | None) -> Markup:
     return _time(at, context["now"], -1, "until")
 
 
+def _at(at: datetime | None) -> Markup:
+    """Show a time as it is, in UTC; the browser shows the reader's own."""
+    if at is None:
+        return Markup("-")
+    utc = at.astimezone(UTC).isoformat(timespec="seconds")
+    return Markup(f'<time class="at" datetime="{utc}">{_utc_text(utc)}</time>')
+
+
+def _utc_text(utc: str) -> str:
+    return f"{utc[:10]} {utc[11:19]} UTC"
+
+
 def _time(at: datetime | None, now: datetime, sign: int, kind: str) -> Markup:
     if at is None:
         return Markup("-")
     text = age_text(sign * (now - at).total_seconds())
     utc = at.astimezone(UTC).isoformat(timespec="seconds")
     # Large tables have hundreds of times: nothing in them needs to be escaped.
-    title = f"{utc[:10]} {utc[11:19]} UTC"
-    return Markup(f'<time class="{kind}" datetime="{utc}" title="{title}">{text}</time>')
+    return Markup(f'<time class="{kind}" datetime="{utc}" title="{_utc_text(utc)}">{text}</time>')

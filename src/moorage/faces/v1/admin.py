@@ -7,7 +7,7 @@ from moorage import __version__
 from moorage.core.errors import Error
 from moorage.faces.v1.routing import Handlers, Request
 from moorage.faces.web import RefusalError
-from moorage.service.access.audit import entry_shown
+from moorage.service.access.audit import AuditFilter, entry_shown
 from moorage.service.access.token import token_shown
 from moorage.service.access.tokens import create_token, rotate_token
 from moorage.service.values import time_or_none
@@ -55,7 +55,8 @@ async def revoke(request: Request[None, TokenRevoked]) -> None:
 async def page(request: Request[None, AuditAsked]) -> AuditPage:
     """Return audit entries, newest first."""
     asked = request.parameters
-    rows, following = await request.service.audit.page(asked.cursor, asked.limit, asked.target)
+    wanted = AuditFilter.of(asked)
+    rows, following = await request.service.audit.page(asked.cursor, asked.limit, wanted)
     return AuditPage(entries=[entry_shown(row) for row in rows], next=following)
 
 

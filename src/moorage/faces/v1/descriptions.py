@@ -48,6 +48,7 @@ VARIABLES = {
 """Variables in paths."""
 
 PARAMETERS = {
+    "action": "Only this action, such as `pool.pause`, or all actions of a noun: `pool`.",
     "after": "A cursor, EPOCH.REVISION or EPOCH.REVISION.N; without it only changes from now on."
     " Of rows: the name or UUID after which they begin.",
     "boot_id": "The boot of the machine; required.",
@@ -82,13 +83,16 @@ PARAMETERS = {
     "reason": "The reason, for the audit log.",
     "record_version": "Release only if the record of the lease has this version.",
     "resource_class": "Only this resource class.",
-    "since": "How long ago leases may have ended, in seconds.",
+    "since": "Of pools: how long ago leases may have ended, in seconds. Of the audit log: the time of"
+    " the oldest entry.",
     "state": "Only entries in this state.",
     "target": "Only entries about this object: the name of a pool, or the id of a lease, a token"
     " or an agent.",
     "token": "The fencing token of the lease.",
     "type": "Only consumers of this type; unknown: those without a type.",
-    "until": "What to wait for.",
+    "text": "A part of a name, of a label or of an owner, or the first 8 characters of an id.",
+    "until": "Of a lease: what to wait for. Of the audit log: the time of the newest entry.",
+    "who": "Only entries of this actor.",
     "gave_up": "Whether the longest wait of the ticket's client is over: its cause then says so.",
     "revoke_leases": "Whether the leases of the token end, too, not only its tickets.",
     "user": "Only consumers of this user.",

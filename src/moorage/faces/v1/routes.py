@@ -1,6 +1,6 @@
 """The routes of all operations, with the handlers of the modules that hold them."""
 
-from moorage.faces.v1 import acting, admin, openapi, watch
+from moorage.faces.v1 import acting, admin, finding, openapi, watch
 from moorage.faces.v1.admission import boskos, leases, past, pools, slots
 from moorage.faces.v1.fleet import agents, groups, reporters
 from moorage.faces.v1.ledger import (
@@ -22,7 +22,7 @@ HANDLERS: Handlers = {
         *(capacity, claims, consumers, explain, imports, providers, reshapes),
         *(boskos, leases, past, pools, slots, acting),
         *(agents, groups, reporters),
-        *(openapi, watch),
+        *(finding, openapi, watch),
     )
     for operation, handler in module.HANDLERS.items()
 }

@@ -30,7 +30,6 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
-from moorage.client.run.durations import seconds_of
 from moorage.integrations.ironic.clients import (
     HOLD_SECONDS,
     HOLD_SECONDS_MAX,
@@ -51,6 +50,7 @@ from moorage.integrations.provisioning.rules import (
     RuleTable,
     value_of,
 )
+from moorage.wire.durations import seconds_of
 
 IMAGE = "instance_info.image_source"
 

@@ -10,19 +10,20 @@ from typing import Any
 from msgspec import Struct, json
 
 from moorage.core.clock import Clock, Instant
+from moorage.core.limits import AUDIT_SCANNED_MAX
 from moorage.service import audit_log, errors
 from moorage.service.batch.transactor import Transactor
 from moorage.service.batch.use_case import RunPlan
 from moorage.service.feed.change_rows import pool_spec_of
 from moorage.service.ids import audit_id_new
 from moorage.service.pages import END, PageMarker, page_of, place_parse, rows_to_read
-from moorage.service.values import time_of
+from moorage.service.values import instant_of, time_of
 from moorage.store.access import audit as audit_store
 from moorage.store.access.audit import AuditRow
 from moorage.store.api import Engine
-from moorage.wire.audit import AuditEntry
+from moorage.wire.audit import AuditAsked, AuditEntry
 
-__all__ = ["Actor", "Audit", "AuditRow", "audit_entry", "audit_row"]
+__all__ = ["Actor", "Audit", "AuditFilter", "AuditRow", "audit_entry", "audit_row"]
 
 
 class Actor(Struct, frozen=True):
@@ -67,6 +68,44 @@ def audit_row(
     return row._replace(id=audit_id_new())
 
 
+class AuditFilter(Struct, frozen=True):
+    """The rows that all the given values fit, see `wire.audit.AuditAsked`."""
+
+    target: str | None = None
+    who: str | None = None
+    action: str | None = None
+    since: Instant | None = None
+    until: Instant | None = None
+
+    @property
+    def scans(self) -> bool:
+        """Whether rows must be looked at that it does not admit."""
+        return self.who is not None or self.action is not None
+
+    @classmethod
+    def of(cls, asked: AuditAsked) -> "AuditFilter":
+        """Return the filter of a request. Raises `Error`: INVALID."""
+        return cls(
+            asked.target,
+            asked.who,
+            asked.action,
+            None if asked.since is None else instant_of("since", asked.since),
+            None if asked.until is None else instant_of("until", asked.until),
+        )
+
+    def admits(self, row: AuditRow) -> bool:
+        """Is this one of the rows, by its actor and action?"""
+        if self.who is not None and row.who != self.who:
+            return False
+        return self.action is None or self.action in (row.action, row.action.partition(".")[0])
+
+
+ALL = AuditFilter()
+
+SCANNED_AT_A_TIME = 500
+"""Rows that one read of a filtered list looks at."""
+
+
 class Audit:
     """The audit rows of one service."""
 
@@ -82,19 +121,39 @@ class Audit:
         audit_log.write([row])
 
     async def page(
-        self, cursor: str | None, limit: int, target: str | None = None
+        self, cursor: str | None, limit: int, wanted: AuditFilter = ALL
     ) -> tuple[list[AuditRow], str | None]:
         """Return rows, newest first, and the cursor of the next page; None on the last page.
 
-        `target`: only what was done to it.
+        A page that is filtered by actor or action ends after `AUDIT_SCANNED_MAX` rows, even if it
+        is short or empty.
         Raises `Error`: INVALID for a wrong cursor or limit, UNAVAILABLE.
         """
         rows_max = rows_to_read(limit)
-        place = place_parse(cursor, END)
-        with errors.translated():
-            window = audit_store.audit_window(place.at, place.id, rows_max, target)
-            rows = await self._engine.read(window)
-        return page_of(rows, limit, lambda row: PageMarker(row.at, row.id))
+        place = min(place_parse(cursor, END), END if wanted.until is None else after(wanted.until))
+        size = SCANNED_AT_A_TIME if wanted.scans else rows_max
+        found: list[AuditRow] = []
+        scanned, ended = 0, False
+        while len(found) < rows_max and not ended and scanned < AUDIT_SCANNED_MAX:
+            window = audit_store.audit_window(place.at, place.id, size, wanted.target)
+            with errors.translated():
+                rows = await self._engine.read_aside(window)
+            in_time = [row for row in rows if wanted.since is None or row.at >= wanted.since]
+            found += filter(wanted.admits, in_time)
+            scanned += len(rows)
+            ended = len(in_time) < size
+            place = place if ended else _place(rows[-1])
+        page, following = page_of(found, limit, _place)
+        return page, str(place) if following is None and not ended else following
+
+
+def after(at: Instant) -> PageMarker:
+    """Return the place after all rows of a time, from which on older ones follow."""
+    return PageMarker(Instant(at + 1), "")
+
+
+def _place(row: AuditRow) -> PageMarker:
+    return PageMarker(row.at, row.id)
 
 
 def _text(value: Any) -> str | None:

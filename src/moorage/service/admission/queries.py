@@ -49,15 +49,30 @@ class LeaseFilter(Struct, frozen=True):
     labels: dict[str, str] = {}
     older: int | None = None
     """Microseconds; None: for any time."""
+    text: str = ""
+    """In the owner, or in a label written as NAME=VALUE; case folded."""
 
     def __bool__(self) -> bool:
-        return bool(self.labels) or self.older is not None
+        return bool(self.labels) or self.older is not None or bool(self.text)
 
     def admits(self, lease: Lease, at: Instant) -> bool:
         """Is a lease one of these at a service time?"""
         if self.older is not None and at - since_of(lease) < self.older:
             return False
+        if self.text and not any(self.text in one.casefold() for one in _texts(lease)):
+            return False
         return self.labels.items() <= lease.labels.items()
+
+
+def _texts(lease: Lease) -> Iterable[str]:
+    yield lease.owner
+    for name, value in lease.labels.items():
+        yield f"{name}={value}"
+
+
+def _says(pool: Pool, text: str) -> bool:
+    labels = (f"{name}={value}" for name, value in pool.spec.labels.items())
+    return any(text in one.casefold() for one in (pool.name, *labels))
 
 
 ALL = LeaseFilter()
@@ -160,6 +175,18 @@ class AdmissionQueries:
         unheard = await self._unheard_at(when)
         views = [await self._with_first(one, when, unheard) for one in page]
         return views, following, Cursor(seen.epoch, seen.revision)
+
+    async def pools_with(self, text: str, most: int) -> list[Pool]:
+        """Return at most `most` pools with a case-folded text in their names or labels."""
+        found: list[Pool] = []
+        after: str | None = ""
+        while after is not None and len(found) < most:
+            with errors.translated():
+                seen = await self._engine.read_aside(reads.pools_window(after, PAGE_MAX))
+            pools = [one.pool for one in seen.pools]
+            found += [one for one in pools if _says(one, text)]
+            after = pools[-1].name if len(pools) == PAGE_MAX else None
+        return found[:most]
 
     async def contents(self, name: str, leases: int, tickets: int) -> ContentsView:
         """Return a pool, its first leases and tickets, and their sums, as of one revision.

@@ -3,10 +3,10 @@
 `operation.py` says what an operation is. The others have them by room, as data: `admin.py` tokens
 and the database, `ledger.py` providers and claims, `pools.py` pools and slots, `leases.py` leases
 and tickets, `acting.py` actions that are tried first, `fleet.py` agents, `reporting.py` reporters,
-`feed.py` the change feed, `imports.py` what moves a ledger, `reshapes.py` plans that change trees.
-The name of an operation in lower case is its id in the OpenAPI document. Import modules rather than
-operations: `pools.GET_POOL` says where to look. They import types of `wire` only when somebody asks
-for them.
+`feed.py` the change feed, `imports.py` what moves a ledger, `reshapes.py` plans that change trees,
+`finding.py` looks in all of them. The name of an operation in lower case is its id in the OpenAPI
+document. Import modules rather than operations: `pools.GET_POOL` says where to look. They import
+types of `wire` only when somebody asks for them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 ROOMS = (
     *("admin", "ledger", "pools", "leases", "acting", "fleet"),
-    *("reporting", "feed", "imports", "reshapes"),
+    *("reporting", "feed", "imports", "reshapes", "finding"),
 )
 """The modules of operations, in the order of the description."""
 

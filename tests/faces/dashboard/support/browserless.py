@@ -62,7 +62,7 @@ class Document(HTMLParser):
         ]
         if tag == "style" or (tag == "script" and "src" not in named):
             self.inline.append(tag)
-        if tag == "form":
+        if tag == "form" and named.get("method") != "dialog" and named.get("role") != "search":
             self.forms.append(Form(named["action"], named.get("method", "get"), {}))
         if tag in {"input", "select", "textarea"} and "name" in named and self.forms:
             self.forms[-1].fields[named["name"]] = named.get("value", "")

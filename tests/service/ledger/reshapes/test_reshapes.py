@@ -15,6 +15,7 @@ from moorage.core.ledger.inventory import InventorySpec
 from moorage.core.ledger.reshaping.plan import Generations, ReshapePlan
 from moorage.core.ledger.reshaping.planning import Planned
 from moorage.core.ledger.reshaping.violations import ViolationCode
+from moorage.service.access.audit import AuditFilter
 from moorage.service.ledger import provider_cases
 from moorage.service.ledger.reshapes import ReshapeRefusal, task_of
 from moorage.store import changelog
@@ -137,7 +138,7 @@ def test_a_preview_agrees_with_the_commit(database: Database) -> None:
             assert await service.reshapes.read(done.record.id) == done
             listed, following = await service.reshapes.page(None, 10)
             assert (listed, following) == ([done.record], None)
-            rows, _ = await service.audit.page(None, 10, done.record.id)
+            rows, _ = await service.audit.page(None, 10, AuditFilter(done.record.id))
             assert [row.action for row in rows] == ["reshape.commit"]
             noted = msgspec.json.decode(rows[0].after or "null")
             assert noted["digest"] == shown.digest
@@ -292,7 +293,7 @@ def test_undo_and_undo_again(database: Database) -> None:
                 ids[4]: (ids[2], ids[5]),
                 ids[5]: (ids[4], None),
             }
-            rows, _ = await service.audit.page(None, 10, ids[2])
+            rows, _ = await service.audit.page(None, 10, AuditFilter(ids[2]))
             assert [row.action for row in rows] == ["reshape.undo"]
             assert msgspec.json.decode(rows[0].after or "null")["undoes"] == ids[1]
 

@@ -1,6 +1,9 @@
 """`moorage audit`: prints the audit trail of administrative actions."""
 
+from collections.abc import Iterator
+from dataclasses import replace
 from datetime import datetime, timedelta
+from itertools import islice
 from typing import Any
 
 import click
@@ -14,6 +17,7 @@ from moorage.cli.support.tables import Column, show_rows
 from moorage.cli.support.views.audit_text import change_text, target_cells
 from moorage.cli.support.views.cells import age_cell, as_it_came
 from moorage.core.limits import PAGE_MAX
+from moorage.wire.audit import AuditAsked
 
 COLUMNS = (
     Column("at", "age", right=True),
@@ -106,10 +110,18 @@ class Trail(click.Group):
     type=SinceType(),
     help="Only entries since this time, such as 1h or 2026-11-27T04:31.",
 )
+@click.option("--who", help="Only entries of this actor, such as alice.")
+@click.option("--action", help="Only this action, such as pool.pause, or all of a noun: pool.")
 @wide_option
 @json_option
 def audit(
-    target: str | None, limit: int | None, since: float | None, wide: bool, as_json: bool
+    target: str | None,
+    limit: int | None,
+    since: float | None,
+    who: str | None,
+    action: str | None,
+    wide: bool,
+    as_json: bool,
 ) -> None:
     """Print the audit log, newest first.
 
@@ -117,17 +129,14 @@ def audit(
     The commands below compare the ledger with other services instead.
     """
     most = limit or (LIMIT if since is None else PAGE_MAX)
-    entries = administration().audit(most, target)
+    asked = AuditAsked(target=target, who=who, action=action, limit=most)
+    entries = [*islice(_found(asked, since), most)]
+    if since is not None and limit is None and len(entries) == most:
+        say(
+            f"moorage: only the newest {most} entries of the last {duration_text(since)} are shown",
+            err=True,
+        )
     now = server_now()
-    if since is not None:
-        found = [one for one in entries if _age(one, now) <= since]
-        if limit is None and len(found) == most:
-            say(
-                f"moorage: only the newest {most} entries of the last {duration_text(since)} are"
-                f" shown",
-                err=True,
-            )
-        entries = found
     if as_json:
         show_json(entries)
         return
@@ -144,6 +153,23 @@ def audit(
         for entry in entries
     ]
     show_rows(COLUMNS, rows, wide=wide)
+
+
+def _found(asked: AuditAsked, since: float | None) -> Iterator[dict[str, Any]]:
+    """Yield entries, newest first, that are at most this old, in seconds; None: however old.
+
+    A filtered page may be short or empty although others follow.
+    """
+    backend = administration()
+    while True:
+        entries, following = backend.audit(asked)
+        for one in entries:
+            if since is not None and _age(one, server_now()) > since:
+                return
+            yield one
+        if following is None:
+            return
+        asked = replace(asked, cursor=following)
 
 
 def _age(entry: dict[str, Any], now: datetime) -> float:

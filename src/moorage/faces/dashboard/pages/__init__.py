@@ -3,7 +3,7 @@
 `overview.py` is the first one. `fleet.py` has the fleet: `fleet_data.py` serves its map, which
 `fleet_map.py` makes of all machines; `machine.py` has machines, one and all,
 `agent.py` one agent. `pools.py` has pools, `leases.py` leases and tickets, `fit.py` where
-something would fit, `reshapes.py` how trees have changed, which `reshape_view.py` draws,
-`audit.py` who did what, `changes.py` the stream of changes. `one_revision.py`
-reads the catalog as of one revision.
+something would fit, `find.py` what the search box finds, `reshapes.py` how trees have changed,
+which `reshape_view.py` draws, `audit.py` who did what, `changes.py` the stream of changes.
+`one_revision.py` reads the catalog as of one revision.
 """

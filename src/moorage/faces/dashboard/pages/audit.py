@@ -5,22 +5,27 @@ from typing import Any
 
 from moorage.faces.dashboard.exports import exported
 from moorage.faces.dashboard.routing import ROOT, Answer, Data, Page, PageRequest
+from moorage.faces.dashboard.time_fields import time_asked
 from moorage.wire.audit import AuditEntry, AuditPage
 from moorage.wire.operations import admin
 
 SHOWN = 100
 EXPORTED = 1_000
+FILTERS = ("target", "who", "action")
+TIMES = ("since", "until")
 
 
 async def _page(request: PageRequest, limit: int) -> AuditPage:
     """Return a page of the actions that the address asks for."""
-    cursor, target = request.query.get("cursor"), request.query.get("target") or None
-    return await request.get(admin.LIST_AUDIT, cursor=cursor, target=target, limit=limit)
+    texts = {name: request.query.get(name) or None for name in ("cursor", *FILTERS)}
+    times = {name: time_asked(request, name) for name in TIMES}
+    return await request.get(admin.LIST_AUDIT, limit=limit, **texts, **times)
 
 
 async def show(request: PageRequest) -> Mapping[str, Any]:
     """Return a page of actions, newest first."""
-    return {"page": await _page(request, SHOWN)}
+    filtered = any(request.query.get(name) for name in (*FILTERS, *TIMES))
+    return {"page": await _page(request, SHOWN), "filtered": filtered}
 
 
 async def export(request: PageRequest) -> Answer:

@@ -32,6 +32,9 @@ FILTERS: Mapping[str, tuple[str, Mapping[str, str]]] = {
 }
 """The lists of agents: the text of the link, and parameters of `/v1/agents`."""
 
+TROUBLES = ("lost", "failed", "late", "degraded")
+"""Those of the lists that need attention, the worst first."""
+
 COLOURS = {
     "used": "Used",
     "offered": "Offered",
@@ -58,14 +61,18 @@ async def show(request: PageRequest) -> Mapping[str, Any]:
     )
     chosen = request.query.get("agents", "all")
     agents = groups = None
+    troubled: list[Agent] = []
     if request.permits(operations.LIST_AGENTS):
         agents = await _agents(request, AGENTS_SHOWN)
+        if chosen == "all" and not request.query.get("cursor"):
+            troubled = await _troubled(request)
         groups = (await request.get(operations.LIST_GROUPS, limit=GROUPS_SHOWN)).groups
     mapped = request.permits(fleet_data.NEEDS)
     return {
         "by": by,
         "capacity": capacity,
         "agents": agents,
+        "troubled": troubled,
         "groups": groups,
         "filters": [
             (text, request.address(agents=name, cursor=None), name == chosen)
@@ -82,6 +89,20 @@ async def show(request: PageRequest) -> Mapping[str, Any]:
             "find": request.query.get("find", ""),
         },
     }
+
+
+async def _troubled(request: PageRequest) -> list[Agent]:
+    """Return agents that need attention, the worst first; at most `AGENTS_SHOWN`."""
+    found: dict[str, Agent] = {}
+    for name in TROUBLES:
+        page = await request.get(
+            operations.LIST_AGENTS,
+            **FILTERS[name][1],
+            group=request.query.get("agent_group") or None,
+            limit=AGENTS_SHOWN,
+        )
+        found |= {one.id: one for one in page.agents if one.id not in found}
+    return [*found.values()][:AGENTS_SHOWN]
 
 
 async def _agents(request: PageRequest, limit: int) -> AgentPage:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from moorage.faces.dashboard.exports import exported
 from moorage.faces.dashboard.forms import done, whole
 from moorage.faces.dashboard.routing import ROOT, Action, Answer, Data, Page, PageRequest, Trial
+from moorage.faces.dashboard.time_fields import seconds_asked
 from moorage.faces.dashboard.trials import lasting, unreadable
 from moorage.wire.admission import Lease, LeasePage
 from moorage.wire.audit import AuditEntry
@@ -15,7 +16,7 @@ from moorage.wire.operations import admin, leases
 
 SHOWN = 100
 EXPORTED = 1_000
-FILTERS = ("pool", "owner", "label", "older")
+FILTERS = ("pool", "owner", "label")
 STATES = {"granted": "granted", "waiting": "waiting", "ended": "ended", "all": "any"}
 """What an address may ask for, and what the choice is called; the first one by default.
 
@@ -44,6 +45,7 @@ async def _page(request: PageRequest, limit: int) -> Any:
         cursor=request.query.get("cursor"),
         limit=limit,
         state=None if state == "all" else state,
+        older=seconds_asked(request, "older"),
         **filters,
     )
 

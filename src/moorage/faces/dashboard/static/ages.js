@@ -19,14 +19,31 @@ export const setClock = (iso) => (ahead = Date.parse(iso) - Date.now());
 
 const local = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "long" });
 
+// Whether ages are shown as times: the reader's choice, which lasts for the tab.
+const KEY = "moorage-times";
+let absolute = false;
+try { absolute = sessionStorage.getItem(KEY) === "yes"; } catch { /* storage may be forbidden */ }
+
 export const refresh = () => {
   const now = Date.now() + ahead;
   for (const time of document.querySelectorAll("time[datetime]")) {
-    const at = Date.parse(time.dateTime);
+    const at = Date.parse(time.dateTime), title = local.format(at);
     const sign = time.className === "until" ? -1 : 1;
-    const text = ageText((sign * (now - at)) / 1000);
+    const text = absolute || time.className === "at" ? title : ageText((sign * (now - at)) / 1000);
     if (time.textContent !== text) time.textContent = text;
-    const title = local.format(at);
     if (time.title !== title) time.title = title;
   }
 };
+
+const button = document.getElementById("times");
+const show = () => {
+  button.textContent = absolute ? "Show ages" : "Show times";
+  button.setAttribute("aria-pressed", absolute);
+  refresh();
+};
+button?.addEventListener("click", () => {
+  absolute = !absolute;
+  try { sessionStorage.setItem(KEY, absolute ? "yes" : "no"); } catch { /* until the next page */ }
+  show();
+});
+if (button) show();

@@ -363,6 +363,7 @@ const listen = () => {
     describe();
   });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", paint);
+  document.addEventListener("moorage:theme", paint);
   document.addEventListener("moorage:changed", changed);
   document.addEventListener("visibilitychange", changed);
   new ResizeObserver(resize).observe(canvas);

@@ -32,10 +32,14 @@ from moorage.core.ledger.search.catalog.chunk import (
 from moorage.core.ledger.search.catalog.packed_chunk import PackedRecords, SharedValues
 from moorage.core.ledger.search.catalog.summaries import Summaries
 from moorage.core.ledger.search.catalog.summaries_check import unsound
+from moorage.core.ledger.search.steps import Steps
 
 MANY = 64
 """With this many changed rows in a chunk, its summaries are recomputed from all rows: with fewer,
 it is faster to follow each change."""
+
+NAMES_AT_A_TIME = 4_096
+"""Names that a search by name looks at before other work may run: about a millisecond."""
 
 LOOKED_UP = 256
 """Providers that are looked up in one piece."""
@@ -104,6 +108,26 @@ class Catalog:
     def named(self, name: str) -> ProviderId | None:
         """Return the provider of this name."""
         return self._names.get(name)
+
+    def names_with(self, text: str, most: int) -> Steps[list[ProviderId]]:
+        """Return at most `most` providers whose names contain a text, in either case.
+
+        The name itself comes first, then names that begin so. It may miss providers that are
+        renamed meanwhile.
+        """
+        wanted = text.casefold()
+        ranked: tuple[list[str], ...] = ([], [], [])
+        names = [*self._names]
+        for number, name in enumerate(names):
+            if number % NAMES_AT_A_TIME == NAMES_AT_A_TIME - 1:
+                yield
+            folded = name.casefold()
+            if wanted in folded:
+                rank = 0 if folded == wanted else 1 if folded.startswith(wanted) else 2
+                if len(ranked[rank]) < most:
+                    ranked[rank].append(name)
+        found = [name for names in ranked for name in sorted(names)][:most]
+        return [uuid for name in found if (uuid := self._names.get(name)) is not None]
 
     def children_of(self, provider: ProviderId) -> list[ProviderId]:
         """Return the providers directly below this one."""
