@@ -83,8 +83,8 @@ PARAMETERS = {
     "reason": "The reason, for the audit log.",
     "record_version": "Release only if the record of the lease has this version.",
     "resource_class": "Only this resource class.",
-    "since": "Of pools: how long ago leases may have ended, in seconds. Of the audit log: the time of"
-    " the oldest entry.",
+    "since": "Of pools: how long ago leases may have ended, in seconds. Of the audit log: the time"
+    " of the oldest entry.",
     "state": "Only entries in this state.",
     "target": "Only entries about this object: the name of a pool, or the id of a lease, a token"
     " or an agent.",
