@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, fields
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from moorage.client.calling import Room
 from moorage.client.transport import RefusedError
@@ -24,6 +25,9 @@ from moorage.wire.ledger import (
 from moorage.wire.operations import admin, feed, finding, ledger
 from moorage.wire.pages import PAGE_MAX
 from moorage.wire.providers import ConsumersAsked, ConsumerShown, ProviderPage, ProviderShown
+
+if TYPE_CHECKING:
+    from moorage.wire.usages import UsageLine, UsagesAsked
 
 FORBIDDEN = 403
 
@@ -79,6 +83,11 @@ class Ledger(Room):
         asked = {"limit": limit, "id_prefix": id_prefix}
         return self._call(ledger.LIST_PROVIDERS, query=asked).providers
 
+    def tree_of(self, uuid: str) -> Iterator[ProviderShown]:
+        """Yield the providers of the tree that this one is in, by UUID."""
+        for page in self._pages(ledger.LIST_PROVIDERS, query={"tree": uuid}):
+            yield from page.providers
+
     def provider(self, uuid: str) -> ProviderShown:
         """Return a provider."""
         return self._call(ledger.GET_PROVIDER, uuid)
@@ -104,6 +113,12 @@ class Ledger(Room):
     def consumer(self, uuid: str) -> ConsumerShown:
         """Return a consumer."""
         return self._call(ledger.GET_CONSUMER, uuid)
+
+    def usages(self, asked: UsagesAsked | None = None) -> Iterator[UsageLine]:
+        """Yield sums of what consumers hold. `cursor` and `limit` of what is asked do not count."""
+        wanted = {} if asked is None else asdict(asked)
+        for page in self._pages(ledger.LIST_USAGES, query=wanted):
+            yield from page.lines
 
     def capacity(self, asked: CapacityAsked | None = None) -> Capacity:
         """Return the sums of all inventories, by class and group, as of one revision."""

@@ -287,7 +287,8 @@ class LeasesAsked(PageAsked):
     `id_prefix`: only those whose id begins with it; at least 8 characters.
     `mine`: those of the caller. `label` is NAME=VALUE, and may be repeated: leases that have all of
     these labels. `older` is in seconds: leases that have been in their state for at least this
-    time, since the request, the grant or the end. With `label` or `older` a page may have fewer
+    time, since the request, the grant or the end. `consumer` is a UUID: leases that have, or ask
+    for, allocations of this consumer. With `label`, `older` or `consumer` a page may have fewer
     leases than `limit`, or none, and still a `next`.
     """
 
@@ -299,6 +300,7 @@ class LeasesAsked(PageAsked):
     mine: bool = False
     label: list[str] = field(default_factory=list)
     older: float | None = None
+    consumer: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
 """One file per command of `moorage`.
 
 `serve.py`, `config.py`, `db.py`, `token.py`, `watch.py`, `explain.py`, `pool/`, `audit/` with
-`heal.py`, `apply.py`, `simulate.py`, `lease.py`, `find.py`, `fleet.py`, `provider.py`,
+`heal.py`, `apply.py`, `simulate.py`, `lease.py`, `find.py`, `fleet.py`, `usage.py`, `provider/`,
 `consumer.py` and `reshape.py` with `reshape_plans.py` about the ledger, `top/`, which draws on the
 whole screen, `agent.py` with `agent_group.py`, `group.py` about groups of reporters and their
 reports, `ironic/`, which has `moorage gate` and `moorage ironic report`, too, `metal3/`, and

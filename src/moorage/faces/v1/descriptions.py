@@ -52,8 +52,10 @@ PARAMETERS = {
     "after": "A cursor, EPOCH.REVISION or EPOCH.REVISION.N; without it only changes from now on."
     " Of rows: the name or UUID after which they begin.",
     "boot_id": "The boot of the machine; required.",
-    "by": "What each line sums up; class: all providers with a resource class.",
+    "by": "What each line sums up. Of capacity: class: all providers with a resource class; of"
+    " usages: user: those of one project.",
     "candidates": "The question as the query string of Placement's `GET /allocation_candidates`.",
+    "consumer": "Only leases with allocations of the consumer with this UUID.",
     "cursor": "The `next` of the page before; null: the first page.",
     "ends": "How many of the fullest and of the emptiest providers each line names; at most 10.",
     "group": "Only agents of this group.",
@@ -89,6 +91,7 @@ PARAMETERS = {
     "target": "Only entries about this object: the name of a pool, or the id of a lease, a token"
     " or an agent.",
     "token": "The fencing token of the lease.",
+    "tree": "Only providers of the tree that the provider with this UUID is in.",
     "type": "Only consumers of this type; unknown: those without a type.",
     "text": "A part of a name, of a label or of an owner, or the first 8 characters of an id.",
     "until": "Of a lease: what to wait for. Of the audit log: the time of the newest entry.",

@@ -15,7 +15,7 @@ from moorage.core.admission.pools import not_found
 from moorage.core.admission.units import SlotGroup, figures_of
 from moorage.core.clock import HOUR, SECOND, Instant
 from moorage.core.errors import Code, Error
-from moorage.core.ids import LeaseId
+from moorage.core.ids import ConsumerId, LeaseId
 from moorage.core.limits import KEY_LENGTH_MAX, LEASES_KEPT_HOURS, LEASES_SCANNED_MAX, PAGE_MAX
 from moorage.core.service_time import Timeline, When
 from moorage.core.texts import check_plain
@@ -31,6 +31,7 @@ from moorage.service.admission.views import (
     PoolView,
     ReportView,
 )
+from moorage.service.batch.ledger_share import holding_of
 from moorage.service.batch.service_clock import ServiceClock
 from moorage.service.caller_turns import CallerTurns
 from moorage.service.feed.watch import Cursor
@@ -51,9 +52,12 @@ class LeaseFilter(Struct, frozen=True):
     """Microseconds; None: for any time."""
     text: str = ""
     """In the owner, or in a label written as NAME=VALUE; case folded."""
+    consumer: ConsumerId | None = None
+    """They have allocations of this one, or ask for them; None: of any, or none."""
 
     def __bool__(self) -> bool:
-        return bool(self.labels) or self.older is not None or bool(self.text)
+        scanned = self.older is not None or self.consumer is not None
+        return scanned or bool(self.labels) or bool(self.text)
 
     def admits(self, lease: Lease, at: Instant) -> bool:
         """Is a lease one of these at a service time?"""
@@ -61,6 +65,13 @@ class LeaseFilter(Struct, frozen=True):
             return False
         if self.text and not any(self.text in one.casefold() for one in _texts(lease)):
             return False
+        if self.consumer is not None:
+            text = lease.allocations
+            # Few leases have allocations: most of these are not decoded.
+            if text is None or self.consumer not in text:
+                return False
+            if holding_of(text).consumer != self.consumer:
+                return False
         return self.labels.items() <= lease.labels.items()
 
 

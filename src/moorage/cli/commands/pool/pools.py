@@ -8,7 +8,7 @@ from typing import Any, get_args
 import click
 
 from moorage.cli.commands.pool import past, slots
-from moorage.cli.support import completion
+from moorage.cli.support import completion, ids
 from moorage.cli.support.command import administering, at_server
 from moorage.cli.support.durations import (
     NONE,
@@ -196,7 +196,11 @@ def change(name: str, given: dict[str, Any], as_json: bool) -> None:
     if not given:
         raise Failure(USAGE, "nothing to change: pass an option, for example --limit 30")
     with at_server(Admission) as admission:
-        changed = admission.pool_put(name, changed_of(admission.pool(name), given))
+        changed = ids.pool_of(
+            admission,
+            name,
+            lambda one: admission.pool_put(one, changed_of(admission.pool(one), given)),
+        )
     say_or_json(as_json, changed, f"changed {changed.name}: {summary(changed, given)}")
 
 
@@ -235,7 +239,7 @@ def list_(paused: bool, wide: bool, as_json: bool) -> None:
 def show(name: str, as_json: bool) -> None:
     """Print all properties of the pool NAME."""
     with at_server(Admission) as admission:
-        pool = admission.pool(name)
+        pool = ids.pool_of(admission, name, admission.pool, reads=True)
     if as_json:
         show_json(pool)
         return
@@ -272,9 +276,9 @@ def pause(name: str, reason: str, until: float | None, as_json: bool) -> None:
     have --unless-paused.
     """
     with at_server(Admission) as admission:
-        pool = admission.pool_pause(name, reason, until)
+        pool = ids.pool_of(admission, name, lambda one: admission.pool_pause(one, reason, until))
     end = "" if pool.paused_until is None else f" until {time_text(pool.paused_until)}"
-    say_or_json(as_json, pool, f"paused {name}{end}")
+    say_or_json(as_json, pool, f"paused {pool.name}{end}")
     if not as_json:
         say(BEST_EFFORT)
 
@@ -286,7 +290,7 @@ def pause(name: str, reason: str, until: float | None, as_json: bool) -> None:
 def resume(name: str, as_json: bool) -> None:
     """Resume granting from the pool NAME."""
     with at_server(Admission) as admission:
-        pool = admission.pool_resume(name)
+        pool = ids.pool_of(admission, name, admission.pool_resume)
     say_or_json(as_json, pool, f"resumed {name}")
 
 
@@ -300,7 +304,8 @@ def export(names: tuple[str, ...], as_json: bool) -> None:
     With --json it is YAML, too: `moorage apply` reads it from a file whose name ends in .yaml.
     """
     with at_server(Admission) as admission:
-        pools = [admission.pool(name) for name in names] if names else list(admission.pools())
+        read = (ids.pool_of(admission, name, admission.pool, reads=True) for name in names)
+        pools = list(read if names else admission.pools())
     if as_json:
         show_json({"pools": {pool.name: described(pool) for pool in pools}})
     else:
@@ -317,7 +322,7 @@ def delete(name: str, sure: Ask, as_json: bool) -> None:
     """Delete the pool NAME, which must have no leases and no tickets."""
     sure(name)
     with at_server(Admission) as admission:
-        admission.pool_delete(name)
+        ids.pool_of(admission, name, admission.pool_delete)
     say_or_json(as_json, {"name": name, "deleted": True}, f"deleted {name}")
 
 

@@ -105,7 +105,11 @@ async def page(request: Request[None, wire.LeasesAsked]) -> wire.LeasePage:
         owner,
         asked.key_prefix,
         asked.id_prefix,
-        LeaseFilter(labels_parse(asked.label), microseconds_or_none("older", asked.older)),
+        LeaseFilter(
+            labels_parse(asked.label),
+            microseconds_or_none("older", asked.older),
+            None if asked.consumer is None else ConsumerId(uuid_of(asked.consumer, "A consumer")),
+        ),
     )
     if scope is not None:
         views = [view for view in views if any(map(scope.covers, _pools(view)))]
