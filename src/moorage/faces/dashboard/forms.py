@@ -63,6 +63,10 @@ QUESTIONS: Mapping[str, str] = {
 SURE = "sure"
 """The field of a form whose question was answered with yes."""
 
+UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+PART = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(ms|s|m|h|d)")
+PLAIN = re.compile(r"[0-9]{1,12}(?:\.[0-9]{1,9})?")
+
 WHOLE = re.compile(r"[+-]?[0-9]{1,9}")
 
 
@@ -161,3 +165,12 @@ def whole(what: str, text: str) -> int:
     if WHOLE.fullmatch(text.strip()) is None:
         raise RefusedError(400, "invalid", f"{what} must be a whole number.")
     return int(text)
+
+
+def seconds(what: str, text: str) -> float:
+    """Return a duration such as 90, 90s, 5m or 1h30m. Raises RefusedError: 400."""
+    if PLAIN.fullmatch(text):
+        return float(text)
+    if not text or PART.sub("", text):
+        raise RefusedError(400, "invalid", f"{what} must be a duration such as 90s, 5m or 1h30m.")
+    return sum(float(number) * UNITS[unit] for number, unit in PART.findall(text))

@@ -138,6 +138,7 @@ SECTIONS = (
     (f"{ROOT}/pools", "Pools", pools.LIST_POOLS),
     (f"{ROOT}/leases", "Leases", leases.LIST_LEASES),
     (f"{ROOT}/fleet", "Fleet", ledger.GET_CAPACITY),
+    (f"{ROOT}/consumers", "Consumers", ledger.LIST_CONSUMERS),
     (f"{ROOT}/fit", "Where does it fit?", ledger.EXPLAIN_BY_QUERY),
     (f"{ROOT}/reshapes", "Reshapes", reshapes.LIST_RESHAPES),
     (f"{ROOT}/audit", "Audit", admin.LIST_AUDIT),

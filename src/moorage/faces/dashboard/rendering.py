@@ -79,6 +79,7 @@ def environment() -> Environment:
     made.filters |= {
         "age": _age,
         "until": _until,
+        "moment": _moment,
         "duration": lambda seconds: "-" if seconds is None else age_text(seconds),
         "precise": precise,
         "count": lambda number: f"{number:,}",
@@ -170,6 +171,12 @@ def _age(context: Context, at: datetime | None) -> Markup:
 def _until(context: Context, at: datetime | None) -> Markup:
     """Show how long it is until a time."""
     return _time(at, context["now"], -1, "until")
+
+
+def _moment(at: datetime) -> str:
+    """Return a time as such, for those who compare it with a log."""
+    utc = at.astimezone(UTC).isoformat(timespec="seconds")
+    return f"{utc[:10]} {utc[11:19]} UTC"
 
 
 def _time(at: datetime | None, now: datetime, sign: int, kind: str) -> Markup:

@@ -41,6 +41,10 @@ from moorage.store.admission import reads
 from moorage.store.admission.contents import contents_load
 from moorage.store.admission.reads import PoolSeen, TicketSeen
 from moorage.store.api import Engine
+from moorage.wire.labels import GOVERNOR, HOLDER, HOST, NODE
+
+MACHINE_LABELS = (HOLDER, HOST, NODE)
+"""Labels whose value may be a machine."""
 
 
 class LeaseFilter(Struct, frozen=True):
@@ -49,15 +53,34 @@ class LeaseFilter(Struct, frozen=True):
     labels: dict[str, str] = {}
     older: int | None = None
     """Microseconds; None: for any time."""
+    machine: frozenset[str] = frozenset()
+    """Names and UUIDs that mean the machine which they concern; empty: any machine, or none."""
 
     def __bool__(self) -> bool:
-        return bool(self.labels) or self.older is not None
+        return bool(self.labels) or self.older is not None or bool(self.machine)
 
     def admits(self, lease: Lease, at: Instant) -> bool:
         """Is a lease one of these at a service time?"""
         if self.older is not None and at - since_of(lease) < self.older:
             return False
+        if self.machine and not self._concerns(lease):
+            return False
         return self.labels.items() <= lease.labels.items()
+
+    def _concerns(self, lease: Lease) -> bool:
+        """Does a lease concern the machine?"""
+        machine, held = self.machine, lease.allocations
+        if any(
+            value in machine or value.rpartition("/")[2] in machine  # metal3: NAMESPACE/NAME
+            for label in MACHINE_LABELS
+            if (value := lease.labels.get(label))
+        ):
+            return True
+        # The key of a governor is SYSTEM/UUID/VERB.
+        governed = lease.owner.startswith(GOVERNOR)
+        if governed and not machine.isdisjoint(lease.key.split("/")[1:2]):
+            return True
+        return held is not None and any(f'"{name}"' in held for name in machine)
 
 
 ALL = LeaseFilter()

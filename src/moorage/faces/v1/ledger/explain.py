@@ -140,9 +140,7 @@ def with_places(explained: Explained, fitting: Fitting) -> Explained:
         )
         for place in fitting.places
     ]
-    return replace(
-        explained, places=places, more_places=fitting.more, places_exact=fitting.exact
-    )
+    return replace(explained, places=places, more_places=fitting.more, places_exact=fitting.exact)
 
 
 def with_misses(explained: Explained, misses: Misses) -> Explained:

@@ -210,3 +210,11 @@ UPDATE reshape SET undone_by = ?1 WHERE id = ?2 AND undone_by IS NULL;
 SELECT uuid, generation FROM provider WHERE uuid IN (
     SELECT held.key FROM consumer, json_each(consumer.allocations) AS held WHERE consumer.uuid = ?
 );
+
+-- The same with a mark at those that have changed a provider of a tree.
+-- name: reshapes_window_by_tree --
+SELECT id, at, who, role, reason, digest, request, providers, consumers, undoes, undone_by, EXISTS (
+    SELECT 1 FROM json_each(generations, '$.providers') AS changed
+        JOIN provider ON provider.uuid = changed.key
+    WHERE provider.root = (SELECT own.root FROM provider AS own WHERE own.uuid = ?4)
+) FROM reshape WHERE (at, id) < (?1, ?2) ORDER BY at DESC, id DESC LIMIT ?3;
