@@ -326,6 +326,8 @@ def v1(sizes: Sizes) -> Iterator[Probe]:
     yield asked("provider", "DELETE", provider, unknown)
     yield asked("consumers", "GET", "/v1/consumers", "/v1/consumers?limit=1000")
     yield asked("consumer", "GET", "/v1/consumers/{id}", f"/v1/consumers/{CONSUMER.format(6, 0)}")
+    for by in ("project", "user", "type", "class"):
+        yield asked(f"by {by}", "GET", "/v1/usages", f"/v1/usages?limit=1000&by={by}")
     known = next(reports(Fleet("flat", sizes.unchanged)))
     yield Probe("nothing changed", "POST", native.BULK, known)
     yield asked("explain", "GET", "/v1/explain", f"/v1/explain?query={encoded}")

@@ -22,6 +22,7 @@ from moorage.wire.ledger import (
 from moorage.wire.operations import admin, feed, ledger
 from moorage.wire.pages import PAGE_MAX
 from moorage.wire.providers import ConsumersAsked, ConsumerShown, ProviderPage, ProviderShown
+from moorage.wire.usages import UsageLine, UsagesAsked
 
 FORBIDDEN = 403
 
@@ -102,6 +103,12 @@ class Ledger(Room):
     def consumer(self, uuid: str) -> ConsumerShown:
         """Return a consumer."""
         return self._call(ledger.GET_CONSUMER, uuid)
+
+    def usages(self, asked: UsagesAsked | None = None) -> Iterator[UsageLine]:
+        """Yield sums of what consumers hold. `cursor` and `limit` of what is asked do not count."""
+        wanted = asdict(asked or UsagesAsked())
+        for page in self._pages(ledger.LIST_USAGES, query=wanted):
+            yield from page.lines
 
     def capacity(self, asked: CapacityAsked | None = None) -> Capacity:
         """Return the sums of all inventories, by class and group, as of one revision."""

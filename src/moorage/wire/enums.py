@@ -29,6 +29,8 @@ Expire = Literal["free", "keep"]
 
 CapacityBy = Literal["class", "aggregate", "trait"]
 
+UsageBy = Literal["project", "user", "type", "class"]
+
 MovePolicy = Literal["explicit", "only_if_unused", "fit"]
 """What happens to consumers on the source of a move that nothing else says where to go."""
 

@@ -48,6 +48,7 @@ CELLS: dict[str, set[str]] = {
     "GET /v1/consumers": UNBOUND,
     "GET /v1/consumers/{id}": UNBOUND,
     "POST /v1/providers:bulk": SERVICES,
+    "GET /v1/usages": ALL,
     "GET /v1/capacity": UNBOUND,
     "POST /v1/claims": USERS,
     "GET /v1/explain": ALL,

@@ -51,7 +51,8 @@ PARAMETERS = {
     "after": "A cursor, EPOCH.REVISION or EPOCH.REVISION.N; without it only changes from now on."
     " Of rows: the name or UUID after which they begin.",
     "boot_id": "The boot of the machine; required.",
-    "by": "What each line sums up; class: all providers with a resource class.",
+    "by": "What each line sums up. Of capacity: class: all providers with a resource class; of"
+    " usages: user: those of one project.",
     "candidates": "The question as the query string of Placement's `GET /allocation_candidates`.",
     "cursor": "The `next` of the page before; null: the first page.",
     "ends": "How many of the fullest and of the emptiest providers each line names; at most 10.",

@@ -52,6 +52,7 @@ _TAGS = {
     "audit": "The audit log.",
     "providers": "Resource providers.",
     "consumers": "Consumers and their allocations.",
+    "usages": "How much consumers hold.",
     "import": "Moving the ledger in from another one.",
     "reshapes": "Plans that change the shape of trees, with preview and undo.",
     "ledger-rows": "The rows of the ledger as they are kept.",

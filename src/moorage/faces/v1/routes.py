@@ -11,6 +11,7 @@ from moorage.faces.v1.ledger import (
     imports,
     providers,
     reshapes,
+    usages,
 )
 from moorage.faces.v1.routing import Handlers, route_of
 from moorage.wire.operations import operations_by_id
@@ -19,7 +20,7 @@ HANDLERS: Handlers = {
     operation: handler
     for module in (
         admin,
-        *(capacity, claims, consumers, explain, imports, providers, reshapes),
+        *(capacity, claims, consumers, explain, imports, providers, reshapes, usages),
         *(boskos, leases, past, pools, slots),
         *(agents, groups, reporters),
         *(openapi, watch),

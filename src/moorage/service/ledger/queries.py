@@ -6,15 +6,24 @@ Queries for providers, traits and candidates are answered by the index instead.
 from msgspec import UNSET, Struct, UnsetType
 
 from moorage.core.clock import Instant
+from moorage.core.errors import Code, Error
 from moorage.core.ids import ConsumerId, ProviderId
 from moorage.core.ledger.model import Consumer
 from moorage.service import errors
-from moorage.service.pages import page_of, rows_to_read
+from moorage.service.pages import check_limit, page_of, rows_to_read
 from moorage.store.api import Engine
 from moorage.store.ledger import reads as ledger_reads
 from moorage.store.ledger.reads import ProviderAllocation, Usages
+from moorage.store.ledger.usages import (
+    ROWS_MAX,
+    Place,
+    UsageFilter,
+    UsageSum,
+    UsageWindow,
+    usages_window,
+)
 
-__all__ = ["LedgerQueries", "ProviderAllocation", "Usages"]
+__all__ = ["LedgerQueries", "ProviderAllocation", "UsageFilter", "UsageSum", "Usages"]
 
 
 UUID_LENGTH = 36
@@ -129,6 +138,25 @@ class LedgerQueries:
             window = await self._engine.read_aside(plan)
         found, following = _page_of_those(wanted, window.consumers, wanted_max, rows_max)
         return ConsumersFound(found, following, window.revision, window.holders)
+
+    async def usages_page(self, wanted: UsageFilter, after: Place, limit: int) -> UsageWindow:
+        """Sum up what consumers hold, as of one revision, at most `limit` sums after a place.
+
+        Sums of all projects may take seconds, in the thread for reads that do.
+
+        Raises `Error`: INVALID for a wrong limit; LIMIT_EXCEEDED, one sum has too many classes.
+        """
+        check_limit(limit)
+        plan, slow = usages_window(wanted, after, limit), wanted.project_id is None
+        with errors.translated():
+            window = await self._engine.read_aside(plan, slow=slow)
+        if window.wide:
+            raise Error(
+                Code.LIMIT_EXCEEDED,
+                f"One line would have more than {ROWS_MAX} resource classes: ask by class, or for"
+                " one class.",
+            )
+        return window
 
     async def usages(self, project_id: str, user_id: str | None = None) -> Usages:
         """Sum the allocations of a project, or of one user in it, by consumer type and class."""

@@ -92,13 +92,13 @@ def providers_window(after: ProviderId, rows_max: int) -> Plan[list[ProviderId]]
 def classes_window(after: str, rows_max: int) -> Plan[tuple[str, list[CustomName]]]:
     """Load custom classes after a name, in order; also the revision, as do those that follow."""
     clock, rows = yield [Query("clock_load"), Query("resource_classes_window", (after, rows_max))]
-    return _revision(clock), [CustomName(*row) for row in rows]
+    return revision_text(clock), [CustomName(*row) for row in rows]
 
 
 def traits_window(after: str, rows_max: int) -> Plan[tuple[str, list[CustomName]]]:
     """Load custom traits after a name, in order."""
     clock, rows = yield [Query("clock_load"), Query("traits_window", (after, rows_max))]
-    return _revision(clock), [CustomName(*row) for row in rows]
+    return revision_text(clock), [CustomName(*row) for row in rows]
 
 
 def provider_rows_window(after: str, rows_max: int) -> Plan[tuple[str, list[Described]]]:
@@ -109,16 +109,17 @@ def provider_rows_window(after: str, rows_max: int) -> Plan[tuple[str, list[Desc
         provider, inventories = provider_from_row(tuple(columns))
         tags = tags_of_texts(traits, aggregates) if traits is not None else NO_TAGS
         found.append((provider, inventories, tags))
-    return _revision(clock), found
+    return revision_text(clock), found
 
 
 def consumer_rows_window(after: str, rows_max: int) -> Plan[tuple[str, list[Consumer]]]:
     """Load consumers after a UUID, in order, at most `rows_max` of them."""
     clock, rows = yield [Query("clock_load"), Query("consumers_window", (after, rows_max))]
-    return _revision(clock), [consumer_from_row(row) for row in rows]
+    return revision_text(clock), [consumer_from_row(row) for row in rows]
 
 
-def _revision(clock: list[Row]) -> str:
+def revision_text(clock: list[Row]) -> str:
+    """Return the revision in the rows of the clock, as cursors write it."""
     ((epoch, revision, _),) = clock
     return f"{epoch}.{revision}"
 
@@ -163,7 +164,7 @@ def consumers_window(
         query = Query("consumers_window", window)
     clock, rows, *counts = yield [Query("clock_load"), query, *([] if after else count)]
     holders = counts[0][0][0] if counts else None
-    return ConsumerWindow(_revision(clock), [consumer_from_row(row) for row in rows], holders)
+    return ConsumerWindow(revision_text(clock), [consumer_from_row(row) for row in rows], holders)
 
 
 class PlaceRow(NamedTuple):

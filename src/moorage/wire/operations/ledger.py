@@ -1,4 +1,4 @@
-"""Providers, consumers, capacity, claims, explanations."""
+"""Providers, consumers, usages, capacity, claims, explanations."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from moorage.wire.operations.operation import Access, Content, Operation, Types
 
 if TYPE_CHECKING:
-    from moorage.wire import capacity, ledger, providers
+    from moorage.wire import capacity, ledger, providers, usages
 else:
-    capacity, ledger, providers = map(Types, ("capacity", "ledger", "providers"))
+    capacity, ledger, providers, usages = map(Types, ("capacity", "ledger", "providers", "usages"))
 
 LIST_PROVIDERS = Operation(
     Access("GET /v1/providers", "reader"),
@@ -50,6 +50,11 @@ GET_CONSUMER = Operation(
     Access("GET /v1/consumers/{id}", "reader"),
     Content(answer=providers.ConsumerShown),
     "Show a consumer, with its allocations.",
+)
+LIST_USAGES = Operation(
+    Access("GET /v1/usages", "reader", projects=True),
+    Content(parameters=usages.UsagesAsked, answer=usages.UsagePage),
+    "Sum up what consumers hold, by project, user, consumer type or resource class.",
 )
 GET_CAPACITY = Operation(
     Access("GET /v1/capacity", "reader"),

@@ -39,6 +39,36 @@ WHERE project_id = $1 GROUP BY consumer_type ORDER BY consumer_type NULLS FIRST;
 SELECT consumer_type, COUNT(*) FROM consumer
 WHERE project_id = $1 AND user_id = $2 GROUP BY consumer_type ORDER BY consumer_type NULLS FIRST;
 
+-- The projects after one, each with the last of its users.
+-- name: usage_projects_window --
+SELECT project_id, MAX(user_id) FROM consumer WHERE project_id > $1
+GROUP BY project_id ORDER BY project_id LIMIT $2;
+
+-- name: usage_users_window --
+SELECT DISTINCT project_id, user_id FROM consumer WHERE (project_id, user_id) > ($1, $2)
+ORDER BY project_id, user_id LIMIT $3;
+
+-- name: usage_project_load --
+SELECT project_id, MAX(user_id) FROM consumer WHERE project_id = $1 GROUP BY project_id;
+
+-- name: usage_last_load --
+SELECT project_id, user_id FROM consumer ORDER BY project_id DESC, user_id DESC LIMIT 1;
+
+-- The consumers of the users from one of a project to one of another one. $1 is what they are
+-- grouped by; groups of types begin after $8.
+-- name: usage_consumers_count --
+SELECT one, two, COUNT(*) FROM (
+    SELECT CASE $1::text WHEN 'type' THEN COALESCE(consumer_type, 'unknown') ELSE project_id END
+            AS one,
+        CASE $1::text WHEN 'user' THEN user_id ELSE '' END AS two
+    FROM consumer
+    WHERE (project_id, user_id) >= ($2::text, $3::text)
+        AND (project_id, user_id) <= ($4::text, $5::text)
+        AND ($6::text IS NULL OR user_id = $6::text)
+        AND ($7::text IS NULL OR COALESCE(consumer_type, 'unknown') = $7::text)
+) AS held
+WHERE one > $8::text GROUP BY one, two ORDER BY one, two LIMIT $9;
+
 -- name: tags_snapshot --
 SELECT provider, traits, aggregates, updated_at, reported FROM provider_tags ORDER BY provider;
 

@@ -272,3 +272,20 @@ SELECT id, at, who, role, reason, digest, request, providers, consumers, undoes,
         JOIN provider ON provider.uuid = changed.uuid
     WHERE provider.root = (SELECT own.root FROM provider AS own WHERE own.uuid = $4)
 ) FROM reshape WHERE (at, id) < ($1, $2) ORDER BY at DESC, id DESC LIMIT $3;
+
+-- What the consumers of `usage_consumers_count` hold, and how many of them hold it; groups of types
+-- and of classes begin after $8. 
+-- name: usage_amounts_load --
+SELECT one, two, resource_class, SUM(amount)::bigint, COUNT(*) FROM (
+    SELECT CASE $1::text WHEN 'type' THEN COALESCE(consumer_type, 'unknown')
+            WHEN 'class' THEN taken.key COLLATE "C" ELSE project_id END AS one,
+        CASE $1::text WHEN 'user' THEN user_id ELSE '' END AS two,
+        taken.key COLLATE "C" AS resource_class, SUM(taken.value::text::bigint) AS amount
+    FROM consumer, json_each(consumer.allocations::json) AS held, json_each(held.value) AS taken
+    WHERE (project_id, user_id) >= ($2::text, $3::text) AND (project_id, user_id) <= ($4::text, $5::text)
+        AND ($6::text IS NULL OR user_id = $6::text)
+        AND ($7::text IS NULL OR COALESCE(consumer_type, 'unknown') = $7::text)
+        AND ($10::text IS NULL OR taken.key COLLATE "C" = $10::text)
+    GROUP BY project_id, user_id, consumer.uuid, taken.key COLLATE "C"
+) AS held
+WHERE one > $8::text GROUP BY one, two, resource_class ORDER BY one, two, resource_class LIMIT $9;

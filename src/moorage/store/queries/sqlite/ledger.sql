@@ -218,3 +218,20 @@ SELECT id, at, who, role, reason, digest, request, providers, consumers, undoes,
         JOIN provider ON provider.uuid = changed.key
     WHERE provider.root = (SELECT own.root FROM provider AS own WHERE own.uuid = ?4)
 ) FROM reshape WHERE (at, id) < (?1, ?2) ORDER BY at DESC, id DESC LIMIT ?3;
+
+-- What the consumers of `usage_consumers_count` hold, and how many of them hold it; groups of types
+-- and of classes begin after ?8. Not by uuid: then SQLite would not use the index of projects.
+-- name: usage_amounts_load --
+SELECT one, two, resource_class, SUM(amount), COUNT(*) FROM (
+    SELECT CASE ?1 WHEN 'type' THEN COALESCE(consumer_type, 'unknown')
+            WHEN 'class' THEN taken.key ELSE project_id END AS one,
+        CASE ?1 WHEN 'user' THEN user_id ELSE '' END AS two,
+        taken.key AS resource_class, SUM(taken.value) AS amount
+    FROM consumer, json_each(consumer.allocations) AS held, json_each(held.value) AS taken
+    WHERE (project_id, user_id) >= (?2, ?3) AND (project_id, user_id) <= (?4, ?5)
+        AND (?6 IS NULL OR user_id = ?6)
+        AND (?7 IS NULL OR COALESCE(consumer_type, 'unknown') = ?7)
+        AND (?10 IS NULL OR taken.key = ?10)
+    GROUP BY project_id, user_id, consumer.rowid, taken.key
+) AS held
+WHERE one > ?8 GROUP BY one, two, resource_class ORDER BY one, two, resource_class LIMIT ?9;
