@@ -49,7 +49,8 @@ class ClaimWanted(Question):
     """A request for allocations, wherever they fit, for a consumer that does not exist yet.
 
     Without `consumer` the server generates its UUID. `choose` says which trees are tried first: in
-    random order, the fullest (pack), or the emptiest (spread).
+    random order, the fullest (pack), or the emptiest (spread). A claim with a `reason`, which only
+    operators may give, is written to the audit log.
     """
 
     project_id: str
@@ -57,6 +58,7 @@ class ClaimWanted(Question):
     consumer_type: str | None = None
     consumer: str | None = None
     choose: Literal["random", "pack", "spread"] = "random"
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

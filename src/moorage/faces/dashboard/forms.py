@@ -38,6 +38,10 @@ NOTICES: Mapping[str, str] = {
     "resumed": "Resumed.",
     "drained": "Drained: nothing new is placed on this machine.",
     "in-service": "In service again.",
+    "claimed": "Claimed. This consumer holds it until somebody releases it.",
+    "claimed-before": "Nothing was done: this was claimed before.",
+    "no-room": "Nothing was claimed: it does not fit there any more.",
+    "consumer-released": "Released: the consumer holds nothing any more.",
     "reshape-undone": "Undone by this reshape.",
     "undone-before": "Nothing was done: it had been undone before.",
     "undo-differs": "Nothing was done: undoing it would now do something else. Look at it again.",
@@ -55,6 +59,9 @@ QUESTIONS: Mapping[str, str] = {
     " jobs may still run.",
     "gone": "Is its job gone, without having released its slots? Then no late release is expected"
     " of it.",
+    "claim": "Claim this? A consumer will hold these units until somebody releases it.",
+    "release_consumer": "Release all that this consumer holds? Whatever runs there keeps running,"
+    " and its units become free.",
     "undo": "Undo this reshape? All that was shown happens at once.",
     "force": "Grant this ticket at once, over the limit if necessary?",
 }
@@ -156,8 +163,13 @@ def page_of(scope: Scope) -> str:
 
 def done(path: str, notice: str) -> str:
     """Return the address of the page to show after an action; `notice` is one of `NOTICES`."""
+    return noticed(path, {}, notice)
+
+
+def noticed(path: str, query: Mapping[str, object], notice: str) -> str:
+    """As `done`, of a page whose address has parameters."""
     NOTICES[notice]
-    return address_of(path, {"notice": notice})
+    return address_of(path, {**query, "notice": notice})
 
 
 def whole(what: str, text: str) -> int:

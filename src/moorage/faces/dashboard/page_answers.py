@@ -139,6 +139,7 @@ SECTIONS = (
     (f"{ROOT}/leases", "Leases", leases.LIST_LEASES),
     (f"{ROOT}/fleet", "Fleet", ledger.GET_CAPACITY),
     (f"{ROOT}/consumers", "Consumers", ledger.LIST_CONSUMERS),
+    (f"{ROOT}/projects", "Projects", ledger.LIST_USAGES),
     (f"{ROOT}/fit", "Where does it fit?", ledger.EXPLAIN_BY_QUERY),
     (f"{ROOT}/reshapes", "Reshapes", reshapes.LIST_RESHAPES),
     (f"{ROOT}/audit", "Audit", admin.LIST_AUDIT),

@@ -4,6 +4,7 @@ from moorage.faces.dashboard.pages import (
     agent,
     audit,
     changes,
+    claiming,
     consumers,
     fit,
     fleet,
@@ -11,6 +12,7 @@ from moorage.faces.dashboard.pages import (
     machine,
     overview,
     pools,
+    projects,
     reshapes,
 )
 from moorage.faces.dashboard.routing import Entry
@@ -23,7 +25,9 @@ ENTRIES: tuple[Entry, ...] = (
     *machine.ENTRIES,
     *agent.ENTRIES,
     *consumers.ENTRIES,
+    *projects.ENTRIES,
     *fit.ENTRIES,
+    *claiming.ENTRIES,
     *reshapes.ENTRIES,
     *audit.ENTRIES,
     *changes.ENTRIES,
