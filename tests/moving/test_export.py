@@ -364,6 +364,8 @@ def test_what_is_not_offered_follows_the_rule_of_capacity(
         allocation_ratio=1.5,
         offered=offered,
         used=0,
+        capacity=0,
+        free=0,
     )
     assert not_offered(inventory, withheld=withheld) == closed
 

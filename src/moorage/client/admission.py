@@ -109,14 +109,17 @@ class Admission(Room):
         mine: bool = False,
         labels: Mapping[str, str] | None = None,
         older: float | None = None,
+        consumer: str | None = None,
     ) -> Iterator[Lease]:
         """Yield leases and tickets in the order of their requests.
 
         `key_prefix` needs an owner, unless the caller is a governor: only keys that begin with it.
         `mine`: those of the caller. `labels`: those that have all of these. `older`: those that
-        have been in their state for at least this many seconds.
+        have been in their state for at least this many seconds. `consumer`: those with allocations
+        of the consumer with this UUID.
         """
         asked = _leases_asked(pool, state, owner, key_prefix, mine, labels, older)
+        asked.update(consumer=consumer)
         for page in self._pages(leases.LIST_LEASES, query=asked):
             yield from page.leases
 

@@ -78,6 +78,11 @@ class Ledger(Room):
         asked = {"limit": limit, "id_prefix": id_prefix}
         return self._call(ledger.LIST_PROVIDERS, query=asked).providers
 
+    def tree_of(self, uuid: str) -> Iterator[ProviderShown]:
+        """Yield the providers of the tree that this one is in, by UUID."""
+        for page in self._pages(ledger.LIST_PROVIDERS, query={"tree": uuid}):
+            yield from page.providers
+
     def provider(self, uuid: str) -> ProviderShown:
         """Return a provider."""
         return self._call(ledger.GET_PROVIDER, uuid)

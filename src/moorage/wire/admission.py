@@ -280,9 +280,10 @@ class LeasesAsked(PageAsked):
     `id_prefix`: only those whose id begins with it; at least 8 characters.
     `mine`: those of the caller. `label` is NAME=VALUE, and may be repeated: leases that have all of
     these labels. `older` is in seconds: leases that have been in their state for at least this
-    time, since the request, the grant or the end. `machine` may be repeated: leases of a machine
-    that any of these names or UUIDs mean, as the host in the key, in the labels holder, host or
-    node, or as a provider in the allocations. With `label`, `older` or `machine` a page may have
+    time, since the request, the grant or the end. `consumer` is a UUID: leases that have, or ask
+    for, allocations of this consumer. `machine` may be repeated: leases of a machine that any of
+    these names or UUIDs mean, as the host in the key, in the labels holder, host or node, or as a
+    provider in the allocations. With `label`, `older`, `consumer` or `machine` a page may have
     fewer leases than `limit`, or none, and still a `next`.
     """
 
@@ -294,6 +295,7 @@ class LeasesAsked(PageAsked):
     mine: bool = False
     label: list[str] = field(default_factory=list)
     older: float | None = None
+    consumer: str | None = None
     machine: list[str] = field(default_factory=list)
 
 

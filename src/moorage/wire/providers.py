@@ -13,7 +13,9 @@ class InventoryShown:
     """What a provider offers of one resource class, and how much of that is used.
 
     `offered` is what the machine can give now, as its agent reports it; null: no agent manages this
-    class.
+    class. `capacity` is how many units may be allocated in total: without the reserved ones,
+    multiplied by the allocation ratio, and only of what is offered. `free` is how many more may be
+    allocated.
     """
 
     total: int
@@ -24,6 +26,8 @@ class InventoryShown:
     allocation_ratio: float
     offered: int | None
     used: int
+    capacity: int
+    free: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,10 +68,14 @@ class ProviderPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProvidersAsked(PageAsked):
-    """Which providers: those with the exact `name`, or whose UUID begins with `id_prefix`."""
+    """Which providers: those with the exact `name`, or whose UUID begins with `id_prefix`.
+
+    `tree` is the UUID of a provider: only those of its tree, wherever it stands there.
+    """
 
     name: str | None = None
     id_prefix: str | None = None
+    tree: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ def inventory(
     total: int, used: int, ratio: float = 1.0, offered: int | None = None
 ) -> InventoryShown:
     """Return what a provider has of one class."""
+    units = int((min(total, total if offered is None else offered) - total // 32) * ratio)
     return InventoryShown(
         total=total,
         reserved=total // 32,
@@ -20,6 +21,8 @@ def inventory(
         allocation_ratio=ratio,
         offered=offered,
         used=used,
+        capacity=units,
+        free=max(0, units - used),
     )
 
 

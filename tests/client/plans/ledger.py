@@ -27,6 +27,8 @@ def stock(total: int, used: int = 0, reserved: int = 0, ratio: float = 1.0) -> I
         allocation_ratio=ratio,
         offered=None,
         used=used,
+        capacity=0,
+        free=0,
     )
 
 

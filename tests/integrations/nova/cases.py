@@ -27,7 +27,7 @@ def inventory(total: int = 8, used: int = 0, **more: Any) -> InventoryShown:
     """Return an inventory."""
     figures: dict[str, Any] = {
         **{"total": total, "reserved": 0, "min_unit": 1, "max_unit": total, "step_size": 1},
-        **{"allocation_ratio": 1.0, "offered": None, "used": used},
+        **{"allocation_ratio": 1.0, "offered": None, "used": used, "capacity": 0, "free": 0},
     }
     return InventoryShown(**{**figures, **more})
 

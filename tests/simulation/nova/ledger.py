@@ -140,6 +140,8 @@ class NaiveLedger:
                     allocation_ratio=1.0,
                     offered=None,
                     used=used.get(name, 0),
+                    capacity=0,
+                    free=0,
                 )
                 for name, total in one.totals.items()
             },

@@ -54,6 +54,7 @@ PARAMETERS = {
     "by": "What each line sums up. Of capacity: class: all providers with a resource class; of"
     " usages: user: those of one project.",
     "candidates": "The question as the query string of Placement's `GET /allocation_candidates`.",
+    "consumer": "Only leases with allocations of the consumer with this UUID.",
     "cursor": "The `next` of the page before; null: the first page.",
     "ends": "How many of the fullest and of the emptiest providers each line names; at most 10.",
     "group": "Only agents of this group.",
@@ -88,6 +89,7 @@ PARAMETERS = {
     "target": "Only entries about this object: the name of a pool, or the id of a lease, a token"
     " or an agent.",
     "token": "The fencing token of the lease.",
+    "tree": "Only providers of the tree that the provider with this UUID is in.",
     "type": "Only consumers of this type; unknown: those without a type.",
     "until": "What to wait for.",
     "gave_up": "Whether the longest wait of the ticket's client is over: its cause then says so.",

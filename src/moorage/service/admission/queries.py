@@ -15,7 +15,7 @@ from moorage.core.admission.pools import not_found
 from moorage.core.admission.units import SlotGroup, figures_of
 from moorage.core.clock import HOUR, SECOND, Instant
 from moorage.core.errors import Code, Error
-from moorage.core.ids import LeaseId
+from moorage.core.ids import ConsumerId, LeaseId
 from moorage.core.limits import KEY_LENGTH_MAX, LEASES_KEPT_HOURS, LEASES_SCANNED_MAX, PAGE_MAX
 from moorage.core.service_time import Timeline, When
 from moorage.core.texts import check_plain
@@ -31,6 +31,7 @@ from moorage.service.admission.views import (
     PoolView,
     ReportView,
 )
+from moorage.service.batch.ledger_share import holding_of
 from moorage.service.batch.service_clock import ServiceClock
 from moorage.service.caller_turns import CallerTurns
 from moorage.service.feed.watch import Cursor
@@ -53,16 +54,26 @@ class LeaseFilter(Struct, frozen=True):
     labels: dict[str, str] = {}
     older: int | None = None
     """Microseconds; None: for any time."""
+    consumer: ConsumerId | None = None
+    """They have allocations of this one, or ask for them; None: of any, or none."""
     machine: frozenset[str] = frozenset()
     """Names and UUIDs that mean the machine which they concern; empty: any machine, or none."""
 
     def __bool__(self) -> bool:
-        return bool(self.labels) or self.older is not None or bool(self.machine)
+        timed = self.older is not None
+        return bool(self.labels or self.machine) or timed or self.consumer is not None
 
     def admits(self, lease: Lease, at: Instant) -> bool:
         """Is a lease one of these at a service time?"""
         if self.older is not None and at - since_of(lease) < self.older:
             return False
+        if self.consumer is not None:
+            text = lease.allocations
+            # Few leases have allocations: most of these are not decoded.
+            if text is None or self.consumer not in text:
+                return False
+            if holding_of(text).consumer != self.consumer:
+                return False
         if self.machine and not self._concerns(lease):
             return False
         return self.labels.items() <= lease.labels.items()
@@ -80,7 +91,10 @@ class LeaseFilter(Struct, frozen=True):
         governed = lease.owner.startswith(GOVERNOR)
         if governed and not machine.isdisjoint(lease.key.split("/")[1:2]):
             return True
-        return held is not None and any(f'"{name}"' in held for name in machine)
+        # Few leases have allocations: most of these are not decoded.
+        if held is None or not any(name in held for name in machine):
+            return False
+        return not machine.isdisjoint(holding_of(held).allocations)
 
 
 ALL = LeaseFilter()

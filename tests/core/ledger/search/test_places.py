@@ -33,8 +33,11 @@ def test_places_are_those_of_a_naive_search(seed: int) -> None:
         known = naive_by_anchor(records, query)
         names = sorted(records[root].provider.name for root in known)
         seen = to_end(fitting(catalog, query, MOST))
-        shared = any(share.provider not in _tree(records, one.root) for one in seen.places
-                     for share in one.shares)
+        shared = any(
+            share.provider not in _tree(records, one.root)
+            for one in seen.places
+            for share in one.shares
+        )
         if not (shared or catalog.sharing):
             assert [one.name for one in seen.places] == names[:MOST], where
         assert bool(seen.places) == bool(known), where
@@ -43,9 +46,7 @@ def test_places_are_those_of_a_naive_search(seed: int) -> None:
         else:
             assert len(seen.places) + seen.more >= len(seen.places), where
         for place in seen.places:
-            taken = {
-                (share.provider, frozenset(share.takes.items())) for share in place.shares
-            }
+            taken = {(share.provider, frozenset(share.takes.items())) for share in place.shares}
             assert any(taken == allocations for allocations, _ in known[place.root]), where
             for share in place.shares:
                 for name, left in share.left.items():

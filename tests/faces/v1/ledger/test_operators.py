@@ -93,6 +93,88 @@ def test_a_provider_is_found_by_name_and_by_the_beginning_of_its_uuid(native: Na
     assert refused(native.ask("GET", "/v1/providers/x")) == (400, "invalid")
 
 
+def test_the_providers_of_a_tree(native: Native) -> None:
+    """Wherever the named one stands in it, page by page, and no provider of another tree."""
+    root, _ = host(native)
+    child, name = host(native, root)
+    below, _ = host(native, child)
+    host(native)
+    tree = sorted((root, child, below))
+    for one in tree:
+        for limit in (1, 2, 3, 100):
+            found, cursor = [], ""
+            while True:
+                query = f"tree={one.upper()}&limit={limit}{cursor}"
+                page = native.ask("GET", f"/v1/providers?{query}").body
+                found += [each["uuid"] for each in page["providers"]]
+                if page["next"] is None:
+                    break
+                cursor = f"&cursor={page['next']}"
+            assert found == tree
+    for more in (f"name={name}", f"id_prefix={child}"):
+        page = native.ask("GET", f"/v1/providers?tree={root}&{more}").body
+        assert [each["uuid"] for each in page["providers"]] == [child]
+    unknown = native.ask("GET", f"/v1/providers?tree={uuid4()}")
+    assert refused(unknown) == (404, "provider_not_found")
+    assert native.ask("GET", "/v1/providers?tree=x").status == 400
+    assert native.ask("GET", f"/v1/providers?tree={root}&limit=0").status == 400
+
+
+def test_what_is_free_follows_the_ratio_and_what_is_offered(native: Native) -> None:
+    """Of the capacity, not of the total; nothing of a drained provider is."""
+    root, _ = host(native, None, VCPU=10)
+    body = {
+        "resource_provider_generation": 1,
+        "inventories": {"VCPU": {"total": 10, "reserved": 2, "allocation_ratio": 1.5}},
+    }
+    path = f"/resource_providers/{root}/inventories"
+    assert native.ask("PUT", path, body, **NEWEST).status == 200
+    assert claim(native, root).status == 204
+
+    def figures() -> tuple[int, int, int]:
+        one = native.ask("GET", f"/v1/providers/{root}").body["inventories"]["VCPU"]
+        return one["capacity"], one["used"], one["free"]
+
+    assert figures() == (12, 1, 11)
+    native.ask("POST", f"/v1/providers/{root}/drain")
+    assert figures() == (0, 1, 0)
+
+
+def test_the_lease_of_a_consumer(native: Native) -> None:
+    """Found by the consumer among leases with other allocations and without; also as a ticket."""
+    root, _ = host(native, None, VCPU=2)
+    pool = f"pool-{root}"
+    assert native.ask("PUT", f"/v1/pools/{pool}", {"limit": 9}).status == 200
+
+    def lease(consumer: str | None, units: int = 1) -> str:
+        held = {
+            "consumer": consumer,
+            "allocations": {root: {"VCPU": units}},
+            "project_id": "p",
+            "user_id": "u",
+        }
+        body = {
+            "needs": [{"pool": pool}],
+            "key": str(uuid4()),
+            "allocations": None if consumer is None else held,
+            "labels": {"about": consumer or ""},
+        }
+        answer = native.ask("POST", "/v1/leases", body)
+        assert answer.status in (201, 202), answer
+        return str(answer.body["id"])
+
+    guest, other, waiting = (str(uuid4()) for _ in range(3))
+    named = {guest: lease(guest), other: lease(other), waiting: lease(waiting, 2)}
+    lease(None)
+    for consumer, wanted in named.items():
+        for state in ("", "&state=waiting" if consumer == waiting else "&state=granted"):
+            query = f"consumer={consumer.upper()}{state}"
+            found = native.ask("GET", f"/v1/leases?{query}").body["leases"]
+            assert [one["id"] for one in found] == [wanted], query
+    assert native.ask("GET", f"/v1/leases?consumer={uuid4()}").body["leases"] == []
+    assert native.ask("GET", "/v1/leases?consumer=x").status == 400
+
+
 def test_nothing_new_lands_on_a_drained_tree(native: Native) -> None:
     """Also below it, on what is created later, and after figures were written; guests may leave."""
     root, _ = host(native)

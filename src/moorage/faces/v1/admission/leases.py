@@ -108,6 +108,7 @@ async def page(request: Request[None, wire.LeasesAsked]) -> wire.LeasePage:
         LeaseFilter(
             labels_parse(asked.label),
             microseconds_or_none("older", asked.older),
+            None if asked.consumer is None else ConsumerId(uuid_of(asked.consumer, "A consumer")),
             machine_of(asked.machine),
         ),
     )

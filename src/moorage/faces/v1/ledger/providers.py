@@ -8,8 +8,10 @@ from msgspec import UNSET, Raw, Struct, UnsetType
 from moorage.core.errors import Code, Error
 from moorage.core.ids import AggregateId, ProviderId
 from moorage.core.ledger.bulk import BulkResult, ProviderSpec, Upserted
+from moorage.core.ledger.capacity import largest_piece, shown_capacity
 from moorage.core.ledger.inventory import InventorySpec
 from moorage.core.ledger.model import Inventory, ProviderRecord
+from moorage.core.ledger.search import Catalog
 from moorage.faces.v1.long_lists import members_of, misfit, parts_of
 from moorage.faces.v1.routing import Handlers, Request
 from moorage.service.app import Service
@@ -17,6 +19,7 @@ from moorage.service.fair_turns import Pieces
 from moorage.service.ids import ids_with
 from moorage.service.ledger.bulk import providers_upsert
 from moorage.service.ledger.operator_cases import ProviderDrain, ProviderRemove
+from moorage.service.pages import page_of, rows_to_read
 from moorage.service.values import time_of, uuid_of
 from moorage.wire.ledger import (
     InventoryWanted,
@@ -58,7 +61,12 @@ async def page(request: Request[None, ProvidersAsked]) -> ProviderPage:
     prefix = "" if asked.id_prefix is None else ids_with(asked.id_prefix)[0]
     as_of = await service.watch.now()  # read first: later changes are then sent again by the watch
     following: str | None = None
-    if asked.name is None:
+    if asked.tree is not None:
+        fleet = await service.index.current()
+        uuids, following = _tree_page(fleet, asked, prefix)
+        if asked.name is not None:
+            uuids = [uuid for uuid in uuids if uuid == fleet.named(asked.name)]
+    elif asked.name is None:
         uuids, following = await service.reads.providers_page(asked.cursor, asked.limit, prefix)
         fleet = await service.index.current()
     else:
@@ -69,6 +77,19 @@ async def page(request: Request[None, ProvidersAsked]) -> ProviderPage:
     return ProviderPage(
         providers=[shown(record) for record in records], next=following, as_of=str(as_of)
     )
+
+
+def _tree_page(
+    fleet: Catalog, asked: ProvidersAsked, prefix: str
+) -> tuple[list[ProviderId], str | None]:
+    """Return a page of a tree, and the cursor of the next one. Raises PROVIDER_NOT_FOUND."""
+    top = _uuid(asked.tree or "")
+    rows_max, after = rows_to_read(asked.limit), asked.cursor or ""
+    members = fleet.tree_of(top)
+    if not members:
+        raise _missing(top)
+    wanted = sorted(uuid for uuid in members if uuid > after and uuid.startswith(prefix))
+    return page_of(wanted[:rows_max], asked.limit, lambda uuid: uuid)
 
 
 async def read(request: Request[None, None]) -> ProviderShown:
@@ -195,8 +216,12 @@ async def _record(service: Service, uuid: ProviderId) -> ProviderRecord:
     """Return a provider. Raises PROVIDER_NOT_FOUND."""
     record = (await service.index.current()).record(uuid)
     if record is None:
-        raise Error(Code.PROVIDER_NOT_FOUND, f"No resource provider with uuid {uuid} found")
+        raise _missing(uuid)
     return record
+
+
+def _missing(uuid: ProviderId) -> Error:
+    return Error(Code.PROVIDER_NOT_FOUND, f"No resource provider with uuid {uuid} found")
 
 
 def shown(record: ProviderRecord) -> ProviderShown:
@@ -222,6 +247,7 @@ def shown(record: ProviderRecord) -> ProviderShown:
 
 
 def _inventory_shown(inventory: Inventory) -> InventoryShown:
+    units = shown_capacity(inventory)
     return InventoryShown(
         total=inventory.total,
         reserved=inventory.reserved,
@@ -231,4 +257,6 @@ def _inventory_shown(inventory: Inventory) -> InventoryShown:
         allocation_ratio=inventory.allocation_ratio,
         offered=inventory.offered,
         used=inventory.used,
+        capacity=units,
+        free=largest_piece(units, inventory.used, units),
     )
