@@ -33,16 +33,18 @@ FILTERS: Mapping[str, tuple[str, Mapping[str, str]]] = {
 """The lists of agents: the text of the link, and parameters of `/v1/agents`."""
 
 COLOURS = {
+    "condition": "Condition",
     "used": "Used",
     "offered": "Offered",
     "reserved": "Reserved",
-    "condition": "Condition",
 }
+"""How the map is coloured: at first by what is wrong, so that it is seen at once."""
+
 MAP_GROUPS: Mapping[fleet_map.Grouping, str] = {
+    "name": "Name prefix (rack)",
     "aggregate": "Aggregate",
     "trait": "Traits",
     "agents": "Agent group",
-    "name": "Name prefix (rack)",
 }
 
 
@@ -78,7 +80,7 @@ async def show(request: PageRequest) -> Mapping[str, Any]:
         "chosen": {
             "group": request.query.get("group", fleet_map.GROUPINGS[0]),
             "class": request.query.get("class", ""),
-            "colour": request.query.get("colour", "used"),
+            "colour": request.query.get("colour", next(iter(COLOURS))),
             "find": request.query.get("find", ""),
         },
     }
