@@ -89,10 +89,10 @@ def test_many_ended_leases_do_not_hide_a_live_one(cli: Cli) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("00000000", "there is no lease whose id begins with '00000000'"),
+        ("00000000", "there is no lease with the owner or holder '00000000', and none whose id"),
         ("00000000-0000-0000-0000-000000000000", "There is no lease '00000000-0000-0000-"),
         ("0123456", "'0123456' is too short: write at least 8 characters of the id\n"),
-        ("node-7", "There is no lease 'node-7': this is not a valid id."),
+        ("node-7", "there is no lease with the owner or holder 'node-7'\n"),
     ],
 )
 def test_what_no_lease_begins_with(cli: Cli, text: str, said: str) -> None:

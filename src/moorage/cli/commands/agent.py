@@ -10,7 +10,7 @@ import click
 from moorage.cli.commands import agent_group
 from moorage.cli.commands.run import attach
 from moorage.cli.support import completion, ids
-from moorage.cli.support.command import administering, at_server, server_now
+from moorage.cli.support.command import administering, at_server, server, server_now
 from moorage.cli.support.durations import DurationType
 from moorage.cli.support.irreversible import Ask, irreversible
 from moorage.cli.support.options import example, json_option, label_option, wide_option
@@ -19,6 +19,7 @@ from moorage.cli.support.tables import NOTHING, Cell, Column, show_rows
 from moorage.cli.support.views.cells import age_cell, id_cells, state_cell
 from moorage.cli.support.views.pool_text import plain_text
 from moorage.client.fleet import Fleet
+from moorage.client.ledger import Ledger
 from moorage.wire.enums import AgentState, Liveness, Policy, Readiness
 from moorage.wire.fleet import (
     Agent,
@@ -176,7 +177,7 @@ def show(agent_id: str, wide: bool, as_json: bool) -> None:
 @_choice(
     "policy", Policy, "Policy of the agent; by default unchanged, and in_service for a new agent."
 )
-@click.option("--root", help="UUID of the machine's provider, if it differs from ID.")
+@click.option("--root", help="Name or UUID of the machine's provider, if it differs from ID.")
 @json_option
 def create(
     agent_id: str,
@@ -187,8 +188,9 @@ def create(
     as_json: bool,
 ) -> None:
     """Create the agent ID, or replace its group and its labels."""
-    wanted = AgentWanted(group=named, labels=labels or {}, policy=policy, root=root)
     with at_server(Fleet) as fleet:
+        machine = _provider(root)
+        wanted = AgentWanted(group=named, labels=labels or {}, policy=policy, root=machine)
         agent = fleet.agent_put(agent_id, wanted)
     say_or_json(as_json, agent, f"agent {agent.id} is in group {agent.group}, {agent.policy}")
 
@@ -196,7 +198,7 @@ def create(
 @group.command(epilog=example(f"moorage agent root {_ID} {_ROOT}"))
 @administering
 @_AGENT
-@click.argument("provider", metavar="PROVIDER")
+@click.argument("provider", metavar="PROVIDER", shell_complete=completion.providers)
 @json_option
 def root(agent_id: str, provider: str, as_json: bool) -> None:
     """Give the agent ID the existing PROVIDER as the root of its machine.
@@ -205,7 +207,8 @@ def root(agent_id: str, provider: str, as_json: bool) -> None:
     no such permission.
     """
     with at_server(Fleet) as fleet:
-        agent = fleet.root(ids.agent_id(fleet, agent_id), AgentRootRequest(root=provider))
+        wanted = AgentRootRequest(root=str(_provider(provider)))
+        agent = fleet.root(ids.agent_id(fleet, agent_id), wanted)
     say_or_json(as_json, agent, f"agent {agent.id} may have provider {agent.given_root} as root")
 
 
@@ -232,7 +235,11 @@ def enroll(agent_id: str, named: str, labels: dict[str, str] | None, as_json: bo
 @_AGENT
 @click.argument("resource_class", metavar="CLASS", shell_complete=completion.classes)
 @click.argument("amount")
-@click.option("--provider", help="Only for this part; by default for each part that has the class.")
+@click.option(
+    "--provider",
+    help="Only for this part, by its name or UUID; by default for each part that has the class.",
+    shell_complete=completion.providers,
+)
 @_REASON
 @json_option
 def set_desired(
@@ -249,14 +256,14 @@ def set_desired(
     default of the group.
     """
     units, percent = amount_of(amount)
-    wanted = DesiredRequest(
-        resource_class=resource_class,
-        provider=provider,
-        amount=units,
-        percent=percent,
-        reason=reason,
-    )
     with at_server(Fleet) as fleet:
+        wanted = DesiredRequest(
+            resource_class=resource_class,
+            provider=_provider(provider),
+            amount=units,
+            percent=percent,
+            reason=reason,
+        )
         agent = fleet.desired(ids.agent_id(fleet, agent_id), wanted)
     say_or_json(as_json, agent, f"agent {agent.id}: {_reservoir(agent)}")
 
@@ -337,6 +344,11 @@ def _move(
             sure(whole if whole == agent_id else f"{agent_id} ({whole})")
         agent = fleet.policy(whole, action, wanted)
     say_or_json(as_json, agent, f"agent {agent.id} is {_DONE[action]}")
+
+
+def _provider(text: str | None) -> str | None:
+    """Return the UUID of a provider that is named; None: none is."""
+    return None if text is None else ids.provider_id(Ledger(server()), text)
 
 
 def _row(agent: Agent, now: datetime) -> list[Cell | str]:

@@ -2,7 +2,7 @@
 
 import click
 
-from moorage.cli.support import completion
+from moorage.cli.support import completion, ids
 from moorage.cli.support.command import administering, at_server
 from moorage.cli.support.durations import DurationType
 from moorage.cli.support.irreversible import Ask, irreversible
@@ -51,7 +51,7 @@ def list_(wide: bool, as_json: bool) -> None:
 def show(name: str, as_json: bool) -> None:
     """Print the group NAME."""
     with at_server(Fleet) as fleet:
-        _show_one(fleet.group(name), as_json)
+        _show_one(ids.agent_group_of(fleet, name, fleet.group, reads=True), as_json)
 
 
 @group.command(
@@ -82,7 +82,7 @@ def delete(name: str, sure: Ask, as_json: bool) -> None:
     """Delete the group NAME, which must have no active agents."""
     sure(name)
     with at_server(Fleet) as fleet:
-        fleet.group_delete(name)
+        ids.agent_group_of(fleet, name, fleet.group_delete)
     say_or_json(as_json, {"name": name, "deleted": True}, f"deleted {name}")
 
 
@@ -93,7 +93,7 @@ def delete(name: str, sure: Ask, as_json: bool) -> None:
 def confirm(name: str, as_json: bool) -> None:
     """Declare the silent agents of the suspect group NAME lost."""
     with at_server(Fleet) as fleet:
-        _show_one(fleet.group_confirm(name), as_json)
+        _show_one(ids.agent_group_of(fleet, name, fleet.group_confirm), as_json)
 
 
 @group.command(epilog=example("moorage agent group wait rack-7 --for 1h"))
@@ -110,7 +110,9 @@ def confirm(name: str, as_json: bool) -> None:
 def wait(name: str, lasts: float, as_json: bool) -> None:
     """Declare no agent of the group NAME lost for some time, whatever happens."""
     with at_server(Fleet) as fleet:
-        _show_one(fleet.group_wait(name, GroupWaitRequest(seconds=lasts)), as_json)
+        wanted = GroupWaitRequest(seconds=lasts)
+        found = ids.agent_group_of(fleet, name, lambda one: fleet.group_wait(one, wanted))
+        _show_one(found, as_json)
 
 
 def _goal(text: str) -> tuple[str, GroupDesired]:

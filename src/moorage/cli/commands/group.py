@@ -1,14 +1,17 @@
 """`moorage group` and `moorage report`: groups of reporters, their members, and their reports."""
 
+from functools import partial
+
 import click
 
-from moorage.cli.support import completion
-from moorage.cli.support.command import administering, at_server
+from moorage.cli.support import completion, ids
+from moorage.cli.support.command import administering, at_server, server
 from moorage.cli.support.durations import duration_text
 from moorage.cli.support.irreversible import Ask, irreversible
 from moorage.cli.support.options import example, json_option, wide_option
 from moorage.cli.support.output import USAGE, Failure, say, say_or_json, show_json
 from moorage.cli.support.tables import BAD, GOOD, Cell, Column, show_rows
+from moorage.client.ledger import Ledger
 from moorage.client.reporting import Reporting
 from moorage.core.ages import age_text
 from moorage.core.counting import are, counted
@@ -56,7 +59,7 @@ def list_(as_json: bool) -> None:
 def show(name: str, wide: bool, as_json: bool) -> None:
     """Print the members of the group NAME, live or not."""
     with at_server(Reporting) as reporting:
-        found = reporting.group(name)
+        found = ids.reporter_group_of(reporting, name, reporting.group, reads=True)
     if as_json:
         show_json(found)
         return
@@ -72,7 +75,7 @@ def show(name: str, wide: bool, as_json: bool) -> None:
 def pins(name: str, as_json: bool) -> None:
     """Print pinned nodes and their members."""
     with at_server(Reporting) as reporting:
-        found = reporting.pins(name)
+        found = ids.reporter_group_of(reporting, name, reporting.pins, reads=True)
     if as_json:
         show_json(found)
     else:
@@ -87,7 +90,9 @@ def pins(name: str, as_json: bool) -> None:
 def nodes(name: str, as_json: bool) -> None:
     """Print all providers that the group NAME owns, and whether each is a ghost."""
     with at_server(Reporting) as reporting:
-        found = list(reporting.nodes(name))
+        found = ids.reporter_group_of(
+            reporting, name, lambda one: list(reporting.nodes(one)), reads=True
+        )
     if as_json:
         show_json(found)
     else:
@@ -102,7 +107,9 @@ def nodes(name: str, as_json: bool) -> None:
 def ghosts(name: str, as_json: bool) -> None:
     """Print the providers of the group NAME that are gone but still have allocations."""
     with at_server(Reporting) as reporting:
-        found = list(reporting.ghosts(name))
+        found = ids.reporter_group_of(
+            reporting, name, lambda one: list(reporting.ghosts(one)), reads=True
+        )
     if as_json:
         show_json(found)
     else:
@@ -118,14 +125,23 @@ def ghosts(name: str, as_json: bool) -> None:
 @click.option("--remove", is_flag=True, help="Remove the pins of the nodes.")
 @json_option
 def pin(name: str, nodes: tuple[str, ...], member: str | None, remove: bool, as_json: bool) -> None:
-    """Pin NODES of the group NAME to a member, or remove their pins."""
+    """Pin NODES of the group NAME to a member, or remove their pins.
+
+    A node is named by its UUID, which need not be that of a provider yet, or as a provider is.
+    """
     if (member is None) != remove:
         raise Failure(USAGE, "give either --to MEMBER or --remove")
     with at_server(Reporting) as reporting:
+        ledger = Ledger(server())
         for first in range(0, len(nodes), PINS_MAX):
-            part = [*nodes[first : first + PINS_MAX]]
-            found = reporting.pin(name, PinsWanted(nodes=part, member=member))
+            part = [ids.provider_id(ledger, one) for one in nodes[first : first + PINS_MAX]]
+            wanted = PinsWanted(nodes=part, member=member)
+            found = ids.reporter_group_of(reporting, name, partial(_pin, reporting, wanted))
     say_or_json(as_json, found, *_pinned(found, len(nodes), member))
+
+
+def _pin(reporting: Reporting, wanted: PinsWanted, name: str) -> ReporterGroup:
+    return reporting.pin(name, wanted)
 
 
 def _pinned(found: ReporterGroup, count: int, member: str | None) -> list[str]:
@@ -148,7 +164,7 @@ def delete(name: str, sure: Ask, as_json: bool) -> None:
     """Delete the group NAME, which must have no live members; its providers stay."""
     sure(name)
     with at_server(Reporting) as reporting:
-        reporting.group_delete(name)
+        ids.reporter_group_of(reporting, name, reporting.group_delete)
     say_or_json(as_json, {"name": name, "deleted": True}, f"deleted {name}")
 
 
@@ -194,8 +210,8 @@ def status(name: str, wide: bool, as_json: bool) -> None:
     live, ghosts, and errors of the observer of members.
     """
     with at_server(Reporting) as reporting:
-        found = reporting.group(name)
-        ghosts = list(reporting.ghosts(name))
+        found = ids.reporter_group_of(reporting, name, reporting.group, reads=True)
+        ghosts = list(reporting.ghosts(found.name))
     if as_json:
         show_json({"group": found, "ghosts": ghosts})
         return

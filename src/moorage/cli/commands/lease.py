@@ -215,7 +215,7 @@ def _held_by(
 ) -> list[Lease]:
     """Return the leases whose holder is shown as this text, which labels may be part of."""
     found = _found(admission, pool, state, owner=None, **only)
-    held = [lease for lease in found if holder_of(lease.owner, lease.labels) == owner]
+    held = [lease for lease in found if ids.is_shown_as(lease, owner)]
     if not held:
         say(f"moorage: no listed lease has the owner or the holder '{owner}'", err=True)
     return held

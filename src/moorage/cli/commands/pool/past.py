@@ -4,7 +4,7 @@ from dataclasses import fields
 
 import click
 
-from moorage.cli.support import completion
+from moorage.cli.support import completion, ids
 from moorage.cli.support.command import administering, at_server
 from moorage.cli.support.durations import SinceType, duration_text
 from moorage.cli.support.options import WholeNumber, example, json_option, wide_option
@@ -47,7 +47,9 @@ POINTS = 24
 def history(name: str, since: float | None, points: int, wide: bool, as_json: bool) -> None:
     """Print how many units of NAME were in use, and how many tickets waited, over time."""
     with at_server(Admission) as admission:
-        past = admission.pool_history(name, since, points)
+        past = ids.pool_of(
+            admission, name, lambda one: admission.pool_history(one, since, points), reads=True
+        )
     if as_json:
         show_json(past)
         return
@@ -68,7 +70,9 @@ def history(name: str, since: float | None, points: int, wide: bool, as_json: bo
 def report(name: str, since: float | None, as_json: bool) -> None:
     """Print how long leases of NAME waited and lasted, and the outcomes of their starts."""
     with at_server(Admission) as admission:
-        report = admission.pool_report(name, since)
+        report = ids.pool_of(
+            admission, name, lambda one: admission.pool_report(one, since), reads=True
+        )
     if as_json:
         show_json(report)
     else:

@@ -8,7 +8,7 @@ from typing import Any, get_args
 import click
 
 from moorage.cli.commands.pool import past, slots
-from moorage.cli.support import completion
+from moorage.cli.support import completion, ids
 from moorage.cli.support.command import administering, at_server
 from moorage.cli.support.durations import (
     NONE,
@@ -194,7 +194,11 @@ def change(name: str, given: dict[str, Any], as_json: bool) -> None:
     if not given:
         raise Failure(USAGE, "nothing to change: pass an option, for example --limit 30")
     with at_server(Admission) as admission:
-        changed = admission.pool_put(name, changed_of(admission.pool(name), given))
+        changed = ids.pool_of(
+            admission,
+            name,
+            lambda one: admission.pool_put(one, changed_of(admission.pool(one), given)),
+        )
     say_or_json(as_json, changed, f"changed {changed.name}: {summary(changed, given)}")
 
 
@@ -233,7 +237,7 @@ def list_(paused: bool, wide: bool, as_json: bool) -> None:
 def show(name: str, as_json: bool) -> None:
     """Print all properties of the pool NAME."""
     with at_server(Admission) as admission:
-        pool = admission.pool(name)
+        pool = ids.pool_of(admission, name, admission.pool, reads=True)
     if as_json:
         show_json(pool)
         return
@@ -259,7 +263,7 @@ def pause(name: str, reason: str, as_json: bool) -> None:
     have --unless-paused.
     """
     with at_server(Admission) as admission:
-        pool = admission.pool_pause(name, reason)
+        pool = ids.pool_of(admission, name, lambda one: admission.pool_pause(one, reason))
     say_or_json(as_json, pool, f"paused {name}")
     if not as_json:
         say(BEST_EFFORT)
@@ -272,7 +276,7 @@ def pause(name: str, reason: str, as_json: bool) -> None:
 def resume(name: str, as_json: bool) -> None:
     """Resume granting from the pool NAME."""
     with at_server(Admission) as admission:
-        pool = admission.pool_resume(name)
+        pool = ids.pool_of(admission, name, admission.pool_resume)
     say_or_json(as_json, pool, f"resumed {name}")
 
 
@@ -286,7 +290,8 @@ def export(names: tuple[str, ...], as_json: bool) -> None:
     With --json it is YAML, too: `moorage apply` reads it from a file whose name ends in .yaml.
     """
     with at_server(Admission) as admission:
-        pools = [admission.pool(name) for name in names] if names else list(admission.pools())
+        read = (ids.pool_of(admission, name, admission.pool, reads=True) for name in names)
+        pools = list(read if names else admission.pools())
     if as_json:
         show_json({"pools": {pool.name: described(pool) for pool in pools}})
     else:
@@ -303,7 +308,7 @@ def delete(name: str, sure: Ask, as_json: bool) -> None:
     """Delete the pool NAME, which must have no leases and no tickets."""
     sure(name)
     with at_server(Admission) as admission:
-        admission.pool_delete(name)
+        ids.pool_of(admission, name, admission.pool_delete)
     say_or_json(as_json, {"name": name, "deleted": True}, f"deleted {name}")
 
 

@@ -5,7 +5,7 @@ from datetime import datetime
 
 import click
 
-from moorage.cli.support import completion
+from moorage.cli.support import completion, ids
 from moorage.cli.support.command import administering, at_server, server_now
 from moorage.cli.support.irreversible import Ask, irreversible
 from moorage.cli.support.options import example, json_option, label_option, wide_option
@@ -44,7 +44,9 @@ _LABELS = label_option("NAME=VALUE; may be repeated.")
 def list_(name: str, wide: bool, as_json: bool) -> None:
     """Print the named slots of POOL: their states, holders and labels."""
     with at_server(Admission) as admission:
-        slots = list(admission.slots(name).all())
+        slots = ids.pool_of(
+            admission, name, lambda one: list(admission.slots(one).all()), reads=True
+        )
     if as_json:
         show_json(slots)
         return
@@ -66,7 +68,7 @@ def group() -> None:
 def add(name: str, slots: tuple[str, ...], labels: dict[str, str] | None, as_json: bool) -> None:
     """Add free SLOTS to POOL, which was created with --native-slots."""
     with at_server(Admission) as admission:
-        admission.slots(name).add([*slots], labels or {})
+        ids.pool_of(admission, name, lambda one: admission.slots(one).add([*slots], labels or {}))
     say_or_json(
         as_json, {"pool": name, "slots": [*slots]}, f"{name} has {counted(len(slots), 'slot')}:"
     )
@@ -83,7 +85,9 @@ def add(name: str, slots: tuple[str, ...], labels: dict[str, str] | None, as_jso
 def label(name: str, slot: str, labels: dict[str, str] | None, as_json: bool) -> None:
     """Replace all labels of SLOT; without --label it has none."""
     with at_server(Admission) as admission:
-        found = admission.slots(name).label(slot, labels or {})
+        found = ids.pool_of(
+            admission, name, lambda one: admission.slots(one).label(slot, labels or {})
+        )
     say_or_json(as_json, found, f"labelled {slot}: {plain_text(found.labels)}")
 
 
@@ -97,7 +101,9 @@ def label(name: str, slot: str, labels: dict[str, str] | None, as_json: bool) ->
 def drain(name: str, slot: str, keep: bool, reason: str, as_json: bool) -> None:
     """Never grant SLOT again; remove it once it is free, unless there is --keep."""
     with at_server(Admission) as admission:
-        found = admission.slots(name).drain(slot, keep=keep, reason=reason)
+        found = ids.pool_of(
+            admission, name, lambda one: admission.slots(one).drain(slot, keep=keep, reason=reason)
+        )
     if found is None:
         line = f"removed {slot}: it was free"
     elif found.owner is None:
@@ -116,7 +122,7 @@ def drain(name: str, slot: str, keep: bool, reason: str, as_json: bool) -> None:
 def resume(name: str, slot: str, as_json: bool) -> None:
     """Let the drained SLOT be granted again."""
     with at_server(Admission) as admission:
-        found = admission.slots(name).resume(slot)
+        found = ids.pool_of(admission, name, lambda one: admission.slots(one).resume(slot))
     say_or_json(as_json, found, f"resumed {slot}")
 
 
@@ -130,7 +136,7 @@ def remove(name: str, slot: str, sure: Ask, as_json: bool) -> None:
     """Remove the free SLOT; exit code 4 if it is held (drain it instead)."""
     sure(f"{slot} of {name}")
     with at_server(Admission) as admission:
-        admission.slots(name).remove(slot)
+        ids.pool_of(admission, name, lambda one: admission.slots(one).remove(slot))
     say_or_json(as_json, {"pool": name, "slot": slot, "removed": True}, f"removed {slot}")
 
 

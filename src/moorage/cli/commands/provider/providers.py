@@ -1,10 +1,11 @@
-"""`moorage provider`: the providers of the ledger, and what operators do with them."""
+"""`moorage provider list`, `show`, `drain` and `delete`, and the group of all its commands."""
 
 from collections.abc import Iterable
 from itertools import islice
 
 import click
 
+from moorage.cli.commands.provider import change, tree
 from moorage.cli.support import completion, ids
 from moorage.cli.support.command import administering, at_server, server_now
 from moorage.cli.support.irreversible import Ask, irreversible
@@ -14,6 +15,7 @@ from moorage.cli.support.tables import NOTHING, Column, Row, show_rows
 from moorage.cli.support.views.cells import age_cell, id_cells, state_cell
 from moorage.cli.support.views.consumer_text import COLUMNS as CONSUMERS
 from moorage.cli.support.views.consumer_text import resources_text, row
+from moorage.cli.support.views.provider_text import state_text
 from moorage.client.ledger import Ledger
 from moorage.wire.providers import ConsumersAsked, InventoryShown, ProviderShown
 
@@ -35,6 +37,7 @@ INVENTORIES = (
     Column("ratio", right=True),
     Column("offered", dropped=1, right=True),
     Column("used", right=True),
+    Column("free", added=True, right=True),
     Column("min", dropped=2, right=True),
     Column("max", dropped=2, right=True),
     Column("step", dropped=2, right=True),
@@ -49,7 +52,7 @@ NODE = "r05-n04"
 
 @click.group("provider")
 def group() -> None:
-    """Look at providers: hosts, their parts, and what they share; drain and delete them.
+    """Look at providers: hosts, their parts, and what they share; change, drain, delete them.
 
     Name a provider by its exact name, its UUID or a prefix of the UUID.
     """
@@ -110,7 +113,7 @@ def list_(
         [
             shown[one.uuid],
             one.name,
-            state_cell("open" if one.withheld is None else _state(one)),
+            state_cell(state_text(one)),
             _used_text(one),
             one.parent or NOTHING,
             str(len(one.traits)),
@@ -142,7 +145,7 @@ def show(text: str, wide: bool, as_json: bool) -> None:
     facts = {
         "uuid": one.uuid,
         "name": one.name,
-        "state": "open" if one.withheld is None else _state(one),
+        "state": state_text(one),
         "reason": one.withheld or NOTHING,
         "parent": one.parent or NOTHING,
         "root": one.root,
@@ -220,10 +223,6 @@ def delete(text: str, reason: str, sure: Ask, as_json: bool) -> None:
     say_or_json(as_json, {"deleted": one.uuid, "name": one.name}, f"deleted provider {one.name}")
 
 
-def _state(one: ProviderShown) -> str:
-    return "drained" if (one.withheld or "").partition(":")[0] == "drained" else "withheld"
-
-
 def _is_used(one: ProviderShown) -> bool:
     return any(each.used for each in one.inventories.values())
 
@@ -245,7 +244,12 @@ def _inventory_row(item: tuple[str, InventoryShown]) -> Row:
         f"{one.allocation_ratio:g}",
         NOTHING if one.offered is None else str(one.offered),
         str(one.used),
+        str(one.free),
         str(one.min_unit),
         str(one.max_unit),
         str(one.step_size),
     ]
+
+
+group.add_command(change.set_)
+group.add_command(tree.tree)
