@@ -43,7 +43,7 @@ TEXTS = st.sampled_from(WORDS) | st.text(max_size=20) | st.integers().map(str)
 QUERIES = st.dictionaries(st.sampled_from(PARAMETERS), TEXTS, max_size=2)
 FIELDS = (
     *("digest", "id", "lasts", "priority", "reason"),
-    *("consumer", "place", "project", "question", "type", "user"),
+    *("consumer", "generation", "place", "project", "question", "type", "user"),
 )
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from tests.faces.dashboard.support.browserless import Page, signed_in
 from tests.faces.dashboard.support.elements import every
+from tests.faces.v1.leasing import make_pool
 from tests.faces.v1.native import Native
 
 CLASS = "CUSTOM_CLAIMED"
@@ -111,6 +112,50 @@ def test_a_claim_is_shown_made_and_audited(native: Native, fleet: dict[str, str]
     again = browser.ask("POST", "/ui/fit/claim", {**fields, "sure": "yes"})
     assert again.headers["location"].endswith("?notice=claimed-before")
     assert len(native.ask("GET", f"/v1/audit?target={consumer}").body["entries"]) == 1
+
+
+def test_a_claim_is_undone(native: Native, fleet: dict[str, str]) -> None:
+    """Its consumer is released from its page, and that by the reshape that has done it."""
+    browser = signed_in(native, "operator")
+    query = urlencode({"query": f"resources={CLASS}:4", "place": fleet["r12-n00"]})
+    fields = {**form_of(browser.get(f"/ui/fit/claim?{query}")), "sure": "yes"}
+    assert browser.ask("POST", "/ui/fit/claim", fields).status == 303
+    path = f"/ui/consumers/{fields['consumer']}"
+    (form,) = [one for one in browser.get(path).document.forms if one.action == f"{path}/release"]
+    stale = {**form.fields, "generation": "7", "sure": "yes"}
+    assert browser.ask("POST", f"{path}/release", stale).status == 409
+    assert native.ask("GET", f"/v1{path.removeprefix('/ui')}").status == 200, "it has changed"
+    released = browser.submit(path, f"{path}/release", reason="wrong host")
+    assert released.status == 303 and "notice=consumer-released" in released.headers["location"]
+    assert native.ask("GET", f"/v1{path.removeprefix('/ui')}").status == 404
+    assert "It holds nothing." in browser.get(path).document.text
+    reshape = released.headers["location"].partition("?")[0]
+    assert f"{reshape}/undo" in browser.get(released.headers["location"]).document.links
+    assert browser.submit(f"{reshape}/undo", f"{reshape}/undo").status == 303
+    assert native.ask("GET", f"/v1{path.removeprefix('/ui')}").status == 200
+    reader = signed_in(native, "reader").get(path)
+    assert not [one for one in reader.document.forms if one.action.endswith("/release")]
+
+
+def test_what_a_lease_holds_is_not_released(native: Native, fleet: dict[str, str]) -> None:
+    """The page names the lease; the form is refused although it was sent."""
+    pool, consumer = make_pool(native), str(uuid4())
+    held = {
+        "consumer": consumer,
+        "allocations": {fleet["r13-n00"]: {CLASS: 2}},
+        "project_id": "p",
+        "user_id": "u",
+    }
+    body = {"needs": [{"pool": pool}], "key": consumer, "ttl": 3600, "allocations": held}
+    lease = native.ask("POST", "/v1/leases", body).body["id"]
+    browser, path = signed_in(native, "operator"), f"/ui/consumers/{consumer}"
+    page = browser.get(path)
+    assert f"/ui/leases/{lease}" in page.document.links
+    assert not [one for one in page.document.forms if one.action.endswith("/release")]
+    token = page.document.forms[0].fields["form_token"]
+    sent = {"form_token": token, "generation": "1", "sure": "yes"}
+    assert browser.ask("POST", f"{path}/release", sent).status == 409
+    assert native.ask("GET", f"/v1/consumers/{consumer}").status == 200
 
 
 def test_what_fits_no_more_is_not_claimed(native: Native, fleet: dict[str, str]) -> None:

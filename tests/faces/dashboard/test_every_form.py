@@ -46,6 +46,8 @@ def target_of(native: Native, path: str) -> str:
         held = {"uuid": host, "name": host, "inventories": {"VCPU": {"total": 1}}}
         native.ask("POST", "/v1/providers:bulk", {"providers": [held]})
         return f"{path}?place={host}"
+    if "/consumers/" in path:
+        return path.replace("{id}", Split(native).guest)
     if "/reshapes/" in path:
         return path.replace("{id}", Split(native).committed().body["id"])
     pool = make_pool(native)
@@ -74,7 +76,13 @@ def digest_of(native: Native, target: str) -> str:
 
 def sent(browser: Browser, target: str, token: str, digest: str = "", **headers: str) -> Page:
     """Send a form with valid fields."""
-    fields = {"reason": "r", "priority": "1", "owner": "forms/owner", "digest": digest}
+    fields = {
+        "reason": "r",
+        "priority": "1",
+        "owner": "forms/owner",
+        "digest": digest,
+        "generation": "1",
+    }
     fields |= {"sure": "yes", "form_token": token}
     if target.startswith(CLAIM):
         place = target.partition("place=")[2]

@@ -89,7 +89,8 @@ PARAMETERS = {
     "target": "Only entries about this object: the name of a pool, or the id of a lease, a token"
     " or an agent.",
     "token": "The fencing token of the lease.",
-    "tree": "Only providers of the tree that the provider with this UUID is in.",
+    "machine": "Only leases of the machine that any of these names or UUIDs mean.",
+    "tree": "Only what is in, or holds something of, or has changed, the tree of this provider.",
     "type": "Only consumers of this type; unknown: those without a type.",
     "until": "What to wait for.",
     "gave_up": "Whether the longest wait of the ticket's client is over: its cause then says so.",

@@ -1,16 +1,20 @@
 """Consumers: a filtered list of who uses what, and one with all that it holds."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
 from typing import Any
 
 from moorage.faces.dashboard.exports import exported
-from moorage.faces.dashboard.forms import seconds
-from moorage.faces.dashboard.routing import ROOT, Answer, Data, Page, PageRequest
-from moorage.wire.operations import ledger
+from moorage.faces.dashboard.forms import done, seconds, whole
+from moorage.faces.dashboard.routing import ROOT, Action, Answer, Data, Page, PageRequest
+from moorage.faces.native_api import RefusedError
+from moorage.wire.admission import Lease
+from moorage.wire.operations import leases, ledger, reshapes
 from moorage.wire.providers import ConsumerPage, ConsumerShown
 
 SHOWN = 100
 EXPORTED = 1_000
+LEASES_SHOWN = 5
 FILTERS = ("type", "project", "user", "tree")
 """Parameters of an address that are parameters of the API, too."""
 
@@ -53,8 +57,51 @@ async def export(request: PageRequest) -> Answer:
 
 async def show_one(request: PageRequest) -> Mapping[str, Any]:
     """Return one consumer. Raises RefusedError."""
-    consumer = await request.get(ledger.GET_CONSUMER, request.variables["id"])
-    return {"title": f"Consumer {consumer.uuid[:8]}", "consumer": consumer}
+    uuid = request.variables["id"]
+    try:
+        consumer = await request.get(ledger.GET_CONSUMER, uuid)
+    except RefusedError as refused:
+        if refused.status != HTTPStatus.NOT_FOUND:
+            raise
+        return {"title": "Consumer", "consumer": None, "uuid": uuid}
+    held_by = await _leases_of(request, consumer.uuid)
+    return {
+        "title": f"Consumer {consumer.uuid[:8]}",
+        "consumer": consumer,
+        "uuid": consumer.uuid,
+        "leases": held_by,
+        "releasable": not held_by and request.permits(reshapes.COMMIT_RESHAPE),
+    }
+
+
+async def _leases_of(request: PageRequest, consumer: str) -> Sequence[Lease]:
+    """Return the live leases that hold a consumer's allocations: it is released with them."""
+    try:
+        page = await request.recent(
+            leases.LIST_LEASES, consumer=consumer, state="granted", limit=LEASES_SHOWN
+        )
+    except RefusedError:  # the reader may not list those of all pools
+        return ()
+    return page.leases
+
+
+async def release(request: PageRequest) -> str:
+    """Release all that a consumer holds, by a reshape, so that it can be undone."""
+    uuid, generation = request.variables["id"], request.form.get("generation", "")
+    consumer = await request.get(ledger.GET_CONSUMER, uuid)
+    if await _leases_of(request, consumer.uuid):
+        raise RefusedError(
+            HTTPStatus.CONFLICT, "invalid", "A lease holds these allocations: end the lease."
+        )
+    plan = {
+        "release": [consumer.uuid],
+        "vacate": {consumer.uuid: [one.provider for one in consumer.allocations]},
+        "expect": {"consumers": {consumer.uuid: whole("The generation", generation)}},
+        "cross_tree": True,
+    }
+    reason = request.form.get("reason", "").strip() or "released from its page"
+    made = await request.ask(reshapes.COMMIT_RESHAPE, body={"plan": plan, "reason": reason})
+    return done(f"{ROOT}/reshapes/{made.id}", "consumer-released")
 
 
 ENTRIES = (
@@ -74,4 +121,5 @@ ENTRIES = (
         show=show_one,
         needs=ledger.GET_CONSUMER,
     ),
+    Action(path=f"{CONSUMERS}/{{id}}/release", act=release, asks="release_consumer"),
 )
