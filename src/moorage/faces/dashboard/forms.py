@@ -41,7 +41,7 @@ NOTICES: Mapping[str, str] = {
     "claimed": "Claimed. This consumer holds it until somebody releases it.",
     "claimed-before": "Nothing was done: this was claimed before.",
     "no-room": "Nothing was claimed: it does not fit there any more.",
-    "consumer-released": "Released by this reshape: the consumer holds nothing any more. You can undo it.",
+    "consumer-released": "Released by this reshape, which can be undone.",
     "reshape-undone": "Undone by this reshape.",
     "undone-before": "Nothing was done: it had been undone before.",
     "undo-differs": "Nothing was done: undoing it would now do something else. Look at it again.",
