@@ -47,6 +47,17 @@ class ConsumerFilter(Struct, frozen=True, kw_only=True):
     prefix: str = ""
     """How their UUIDs begin."""
 
+    @property
+    def is_of_window(self) -> bool:
+        """Whether `consumers_window` loads no others than those that are meant."""
+        places = (self.provider, self.tree, self.project_id)
+        others = (self.user_id, self.before, self.prefix or None)
+        return (
+            sum(one is not None for one in places) <= 1
+            and self.consumer_type is UNSET
+            and all(one is None for one in others)
+        )
+
     def is_beyond(self, consumer: Consumer) -> bool:
         """Return whether neither it nor any later one begins so."""
         return consumer.uuid[: len(self.prefix)] > self.prefix
@@ -129,7 +140,8 @@ class LedgerQueries:
         Raises `Error`: INVALID for a wrong limit.
         """
         wanted_max = rows_to_read(limit) - 1
-        rows_max = max(LOOKED_AT_MAX, wanted_max + 1)
+        least = 0 if wanted.is_of_window else LOOKED_AT_MAX
+        rows_max = max(least, wanted_max + 1)
         after = ConsumerId(max(cursor or "", _before(wanted.prefix)))
         plan = ledger_reads.consumers_window(
             after, rows_max, wanted.provider, wanted.project_id, wanted.tree
