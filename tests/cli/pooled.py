@@ -40,7 +40,7 @@ class Cli:
     def lines(self, *arguments: str) -> list[str]:
         """Run a command without `--json` that succeeds; return the lines of its output."""
         done = moorage(*arguments, directory=self.folder)
-        assert (done.returncode, done.stderr) == (0, "")
+        assert (done.returncode, done.stderr) == (0, ""), done.stderr
         return done.stdout.splitlines()
 
     def refusal(self, code: int, *arguments: str) -> str:

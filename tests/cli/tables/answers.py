@@ -27,6 +27,7 @@ from moorage.wire.providers import ConsumerPage, ProviderPage
 from moorage.wire.reporting import GhostPage, NodePage, PinPage, ReporterGroupPage
 from moorage.wire.reshapes import ReshapePage
 from moorage.wire.slots import Slot, SlotDrain, SlotPage
+from moorage.wire.usages import UsagePage
 from tests.cli.tables.building import NOW, before, built
 from tests.cli.tables.fleet_answers import (
     AGENTS,
@@ -35,9 +36,10 @@ from tests.cli.tables.fleet_answers import (
     PINS,
     REPORTERS,
     REPORTERS_EU,
+    SUMS,
     sums,
 )
-from tests.cli.tables.ledger_answers import CONSUMERS, PROVIDERS
+from tests.cli.tables.ledger_answers import CONSUMERS, PROVIDERS, usages
 from tests.cli.tables.reshape_answers import ENTRIES as RESHAPES
 from tests.cli.tables.reshape_answers import SHOWN as RESHAPE
 
@@ -239,8 +241,9 @@ def answer_to(path: str, state: str | None, by: str = "class") -> Any:
         return LeasePage(leases=found, next=None)
     shown: dict[str, Any] = {f"/v1/leases/{one.id}": one for one in (*ENDED, *LEASES)}
     shown |= {
-        "/v1/capacity": sums(by),
+        "/v1/capacity": sums(by if by in SUMS else "class"),
         "/v1/providers": ProviderPage(providers=PROVIDERS, next=None, as_of="1.4711"),
+        "/v1/usages": UsagePage(lines=usages(by), next=None, as_of="1.4711"),
         "/v1/consumers": ConsumerPage(consumers=CONSUMERS, next=None, as_of="1.4711"),
         f"/v1/consumers/{CONSUMERS[1].uuid}": CONSUMERS[1],
         "/v1/watch": Changes(changes=[], next="1.4711"),

@@ -1,6 +1,7 @@
 """The answers about the ledger: providers and consumers."""
 
 from moorage.wire.providers import Allocated, ConsumerShown, InventoryShown, ProviderShown
+from moorage.wire.usages import UsageLine
 from tests.cli.tables.building import before, built
 
 DRAINED = "drained: the power supply is exchanged on Friday"
@@ -73,3 +74,21 @@ def consumer(number: int) -> ConsumerShown:
 
 
 CONSUMERS = [consumer(number) for number in range(1, 7)]
+
+
+def usages(by: str) -> list[UsageLine]:
+    """Return how much each project holds, or each of its users."""
+    users = ("alice", "bob") if by == "user" else (None,)
+    return [
+        built(
+            UsageLine,
+            project=project,
+            user=user,
+            consumers=number * 7,
+            resources={"MEMORY_MB": number * 65_536, "VCPU": number * 32},
+        )
+        for number, (project, user) in enumerate(
+            ((one, user) for one in ("8c0f6a1e4b3d4a55b1a2c3d4e5f60718", "shop") for user in users),
+            1,
+        )
+    ]

@@ -29,6 +29,8 @@ SHOWING = (
     "status",
     "whoami",
     "slots",
+    "tree",
+    "usage",
 )
 """Last words of commands that print lists, or all about one thing."""
 

@@ -384,7 +384,8 @@ def _lease_named(admission: Admission, name: str) -> Iterator[Lease]:
                 raise
     live = chain(admission.leases(state="granted"), admission.leases(state="waiting"))
     for lease in islice(live, SEARCHED_MAX):
-        if name == lease.owner or name in (lease.labels.get(label) for label in NAMED_BY):
+        labels = (lease.labels.get(label) for label in NAMED_BY)
+        if name == lease.owner or name in labels or ids.is_shown_as(lease, name):
             yield lease
 
 

@@ -19,7 +19,7 @@ from moorage.wire.past import HistoryPoint, PoolHistory
 from moorage.wire.pool_reports import PoolReport
 
 COLUMNS = (
-    Column("from", "from (UTC)"),
+    Column("from"),
     Column("most in use", right=True),
     Column("least in use", dropped=2, right=True),
     Column("most waiting", right=True),

@@ -73,8 +73,8 @@ def end_cell(at: datetime | None, now: datetime) -> Cell:
 
 
 def clock_cell(at: datetime) -> Cell:
-    """Return the cell of a time of which the hour matters: on a terminal to the minute."""
-    return Cell(f"{at:%Y-%m-%d %H:%M}", time_text(at))
+    """Return the cell of a time of which the hour matters: on a terminal to the minute, in UTC."""
+    return Cell(f"{at:%Y-%m-%d %H:%M}Z", time_text(at))
 
 
 def timed(cell: Cell, after: str = "") -> str:
