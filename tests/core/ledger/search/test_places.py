@@ -1,4 +1,4 @@
-"""Places and nearest misses agree with a naive search, and are told in words that are right."""
+"""Places and nearest misses agree with a naive search, and the words are right."""
 
 from random import Random
 
@@ -64,7 +64,7 @@ def _tree(records: Records, root: ProviderId) -> set[ProviderId]:
 
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_misses_are_of_the_nearest(seed: int) -> None:
-    """Whatever fits nowhere: places are named once each, and each is told what it lacks."""
+    """Whatever fits nowhere: places are named once each, with what each lacks."""
     named = 0
     for number in range(QUESTIONS):
         random = Random(f"misses/{seed}/{number}")
@@ -94,8 +94,8 @@ def test_the_nearest_come_first() -> None:
     builder.add("other", DISK_GB=9)
     query = CandidateQuery((group(VCPU=4),))
     misses = to_end(missing(builder.catalog, query, explain(builder.catalog, query), 3))
-    told = [(one.name, one.lacks) for one in misses.nearest]
-    assert told == [
+    seen = [(one.name, one.lacks) for one in misses.nearest]
+    assert seen == [
         ("r2", ("has 2 of the required 4 VCPU",)),
         ("r5", ("has 2 of the required 4 VCPU",)),
         ("r1", ("has 1 of the required 4 VCPU",)),
@@ -104,7 +104,7 @@ def test_the_nearest_come_first() -> None:
 
 
 def test_trees_that_serve_some_parts() -> None:
-    """A tree is told which part it lacks; of trees that compete, that they serve each alone."""
+    """Which part a tree lacks; of trees whose parts compete, that they serve each alone."""
     builder = Builder()
     builder.add("host", VCPU=4)
     builder.add("card", "host", CUSTOM_VF=2)
