@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, fields
+from typing import TYPE_CHECKING
 
 from moorage.client.calling import Room
 from moorage.client.transport import RefusedError
@@ -22,7 +23,9 @@ from moorage.wire.ledger import (
 from moorage.wire.operations import admin, feed, ledger
 from moorage.wire.pages import PAGE_MAX
 from moorage.wire.providers import ConsumersAsked, ConsumerShown, ProviderPage, ProviderShown
-from moorage.wire.usages import UsageLine, UsagesAsked
+
+if TYPE_CHECKING:
+    from moorage.wire.usages import UsageLine, UsagesAsked
 
 FORBIDDEN = 403
 
@@ -111,7 +114,7 @@ class Ledger(Room):
 
     def usages(self, asked: UsagesAsked | None = None) -> Iterator[UsageLine]:
         """Yield sums of what consumers hold. `cursor` and `limit` of what is asked do not count."""
-        wanted = asdict(asked or UsagesAsked())
+        wanted = {} if asked is None else asdict(asked)
         for page in self._pages(ledger.LIST_USAGES, query=wanted):
             yield from page.lines
 

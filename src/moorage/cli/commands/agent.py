@@ -19,7 +19,6 @@ from moorage.cli.support.tables import NOTHING, Cell, Column, show_rows
 from moorage.cli.support.views.cells import age_cell, id_cells, state_cell
 from moorage.cli.support.views.pool_text import plain_text
 from moorage.client.fleet import Fleet
-from moorage.client.ledger import Ledger
 from moorage.wire.enums import AgentState, Liveness, Policy, Readiness
 from moorage.wire.fleet import (
     Agent,
@@ -348,6 +347,8 @@ def _move(
 
 def _provider(text: str | None) -> str | None:
     """Return the UUID of a provider that is named; None: none is."""
+    from moorage.client.ledger import Ledger  # deferred: for few commands
+
     return None if text is None else ids.provider_id(Ledger(server()), text)
 
 

@@ -23,11 +23,8 @@ from moorage.cli.support.views.cells import age_cell, id_cells, timed
 from moorage.cli.support.views.consumer_text import COLUMNS, resources_text, row
 from moorage.client.admission import Admission
 from moorage.client.ledger import Ledger
-from moorage.client.plans.changing import released_plan
-from moorage.client.reshapes import Reshapes
 from moorage.wire.labels import holder_of
 from moorage.wire.providers import ConsumersAsked, ConsumerShown
-from moorage.wire.reshapes import ReshapeWanted
 
 HELD = (Column("provider", least=12), Column("uuid", dropped=1), Column("holds", last=True))
 
@@ -130,6 +127,10 @@ def release(text: str, reason: str, yes: bool, as_json: bool) -> None:
     back to the consumer, unless others use it by then. ID is the whole UUID. A consumer of a lease
     is refused: end the lease with `moorage lease revoke`.
     """
+    from moorage.client.plans.changing import released_plan  # deferred: for this command only
+    from moorage.client.reshapes import Reshapes
+    from moorage.wire.reshapes import ReshapeWanted
+
     if not (yes or can_ask(as_json=as_json)):
         raise Failure(
             USAGE,

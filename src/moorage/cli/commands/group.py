@@ -11,7 +11,6 @@ from moorage.cli.support.irreversible import Ask, irreversible
 from moorage.cli.support.options import example, json_option, wide_option
 from moorage.cli.support.output import USAGE, Failure, say, say_or_json, show_json
 from moorage.cli.support.tables import BAD, GOOD, Cell, Column, show_rows
-from moorage.client.ledger import Ledger
 from moorage.client.reporting import Reporting
 from moorage.core.ages import age_text
 from moorage.core.counting import are, counted
@@ -131,6 +130,8 @@ def pin(name: str, nodes: tuple[str, ...], member: str | None, remove: bool, as_
     """
     if (member is None) != remove:
         raise Failure(USAGE, "give either --to MEMBER or --remove")
+    from moorage.client.ledger import Ledger  # deferred: for this command only
+
     with at_server(Reporting) as reporting:
         ledger = Ledger(server())
         for first in range(0, len(nodes), PINS_MAX):

@@ -82,7 +82,7 @@ def usage(
     with at_server(Ledger) as ledger:
         found = [*ledger.usages(asked)]
     if resource_class is not None:
-        found.sort(key=lambda line: -line.resources.get(resource_class, 0))
+        found.sort(key=lambda line: -_amount(line, resource_class))
     found = found[:limit]
     if as_json:
         show_json(found)
@@ -93,8 +93,13 @@ def usage(
         [
             *(read(line) or NOTHING for _, read in ABOUT[by]),
             str(line.consumers),
-            str(sum(line.resources.values())) if one_class else resources_text(line.resources),
+            str(_amount(line, resource_class)) if one_class else resources_text(line.resources),
         ]
         for line in found
     ]
     show_rows([*columns, CONSUMERS, AMOUNT if one_class else HOLDS], rows, wide=wide)
+
+
+def _amount(line: UsageLine, resource_class: str | None) -> int:
+    """Return how much of one class is held, of the asked one or of that of the line."""
+    return line.resources.get(resource_class or line.resource_class or "", 0)

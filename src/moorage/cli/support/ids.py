@@ -10,20 +10,18 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from moorage.cli.support.output import NOT_FOUND, USAGE, Failure, printable
 from moorage.cli.support.tables import ELLIPSIS
-from moorage.cli.support.views.lease_text import needs_text
-from moorage.client.admission import Admission
-from moorage.client.fleet import Fleet
-from moorage.client.ledger import Ledger
 from moorage.client.transport import RefusedError
 from moorage.core.ids import PREFIX_LENGTH_MIN, is_normal, is_prefix
-from moorage.wire.admission import Lease
-from moorage.wire.fleet import Agent
-from moorage.wire.labels import holder_of
-from moorage.wire.providers import ConsumersAsked, ConsumerShown, ProviderShown
 
 if TYPE_CHECKING:
+    from moorage.client.admission import Admission
+    from moorage.client.fleet import Fleet
+    from moorage.client.ledger import Ledger
     from moorage.client.reporting import Reporting
     from moorage.client.reshapes import Reshapes
+    from moorage.wire.admission import Lease
+    from moorage.wire.fleet import Agent
+    from moorage.wire.providers import ConsumerShown, ProviderShown
 
 R = TypeVar("R")
 
@@ -116,7 +114,7 @@ def _missing(kind: Kind, text: str) -> str:
 
 
 def lease_id(
-    admission: Admission, text: str, *, changing: bool = False, whole: bool = False
+    admission: "Admission", text: str, *, changing: bool = False, whole: bool = False
 ) -> str:
     """Return the id of the lease or ticket that is meant; see `_found`.
 
@@ -131,6 +129,8 @@ def lease_id(
         )
 
     def held(holder: str) -> Iterator[Candidate]:
+        from moorage.cli.support.views.lease_text import needs_text  # deferred, as below
+
         live = chain.from_iterable(admission.leases(state=state) for state in LIVE)
         for one in islice(live, SEARCHED_MAX):
             if holder == one.owner or is_shown_as(one, holder, cut=not whole):
@@ -141,18 +141,20 @@ def lease_id(
     return _found(kind, text, whole=whole)
 
 
-def is_shown_as(lease: Lease, text: str, *, cut: bool = True) -> bool:
+def is_shown_as(lease: "Lease", text: str, *, cut: bool = True) -> bool:
     """Return whether lists show the holder of a lease as this text.
 
     `cut`: also if it is the beginning that a narrow terminal has shown, with an ellipsis.
     """
+    from moorage.wire.labels import holder_of
+
     holder = holder_of(lease.owner, lease.labels)
     if text in (holder, shown := printable(holder)):
         return True
     return cut and len(text) > 1 and text.endswith(ELLIPSIS) and shown.startswith(text[:-1])
 
 
-def leases_with(admission: Admission, prefix: str, *, also_ended: bool = False) -> list[Lease]:
+def leases_with(admission: "Admission", prefix: str, *, also_ended: bool = False) -> "list[Lease]":
     """Return the live leases and tickets whose ids begin so; some if many.
 
     If there are none, or `also_ended`, it returns the ended ones, too.
@@ -163,16 +165,18 @@ def leases_with(admission: Admission, prefix: str, *, also_ended: bool = False) 
     return found
 
 
-def _with(admission: Admission, prefix: str, state: str) -> list[Lease]:
+def _with(admission: "Admission", prefix: str, state: str) -> "list[Lease]":
     return admission.leases_page(state=state, id_prefix=prefix, limit=NAMED_MAX + 1).leases
 
 
-def _said(lease: Lease) -> str:
+def _said(lease: "Lease") -> str:
+    from moorage.wire.labels import holder_of
+
     holder = holder_of(lease.owner, lease.labels)
     return f"{holder}, ended" if lease.state == "ended" else holder
 
 
-def agent_id(fleet: Fleet, text: str, *, whole: bool = False) -> str:
+def agent_id(fleet: "Fleet", text: str, *, whole: bool = False) -> str:
     """Return the id of the agent that is meant; see `_found`. Active ones go before former ones."""
 
     def named(state: str) -> Look:
@@ -194,7 +198,7 @@ def agent_id(fleet: Fleet, text: str, *, whole: bool = False) -> str:
     return _found(kind, text, whole=whole)
 
 
-def _host(agent: Agent) -> str:
+def _host(agent: "Agent") -> str:
     return "-" if agent.facts is None else agent.facts.hostname
 
 
@@ -222,7 +226,7 @@ def token_id(tokens: Sequence[dict[str, str]], text: str, *, whole: bool = False
     return _found(kind, text, whole=whole)
 
 
-def provider_named(ledger: Ledger, text: str, *, whole: bool = False) -> ProviderShown:
+def provider_named(ledger: "Ledger", text: str, *, whole: bool = False) -> "ProviderShown":
     """Return the provider that is meant; see `_found`. Its name may look like a UUID."""
     if named := ledger.providers_named(text):
         return named[0]
@@ -234,15 +238,17 @@ def provider_named(ledger: Ledger, text: str, *, whole: bool = False) -> Provide
     return ledger.provider(_found(kind, text, whole=whole))
 
 
-def provider_id(ledger: Ledger, text: str) -> str:
+def provider_id(ledger: "Ledger", text: str) -> str:
     """Return the UUID of the provider that is meant; a whole one need not be that of a provider."""
     return text if is_normal(text.lower()) else provider_named(ledger, text).uuid
 
 
-def consumer_with(ledger: Ledger, text: str, *, whole: bool = False) -> ConsumerShown:
+def consumer_with(ledger: "Ledger", text: str, *, whole: bool = False) -> "ConsumerShown":
     """Return the consumer that is meant; see `_found`. Consumers have no names."""
 
     def begin(prefix: str) -> Iterator[Candidate]:
+        from moorage.wire.providers import ConsumersAsked
+
         found = ledger.consumers(ConsumersAsked(id_prefix=prefix))
         return ((one.uuid, one.type or "-") for one in found)
 
@@ -259,13 +265,17 @@ def reshape_id(reshapes: "Reshapes", text: str) -> str:
     return _found(Kind("reshape", "reshape_not_found", [begin]), text)
 
 
-def pool_of(admission: Admission, text: str, work: Callable[[str], R], *, reads: bool = False) -> R:
+def pool_of(
+    admission: "Admission", text: str, work: Callable[[str], R], *, reads: bool = False
+) -> R:
     """Do something with the pool of a name; see `_with_name`."""
     names = (one.name for one in admission.pools())
     return _with_name("pool", "pool_not_found", names, text, work, reads)
 
 
-def agent_group_of(fleet: Fleet, text: str, work: Callable[[str], R], *, reads: bool = False) -> R:
+def agent_group_of(
+    fleet: "Fleet", text: str, work: Callable[[str], R], *, reads: bool = False
+) -> R:
     """Do something with the group of agents of a name; see `_with_name`."""
     names = (one.name for one in fleet.groups())
     return _with_name("group of agents", "group_not_found", names, text, work, reads)

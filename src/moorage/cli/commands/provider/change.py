@@ -1,7 +1,7 @@
 """`moorage provider set`: changes names, figures, traits and aggregates; it can be undone."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -10,10 +10,10 @@ from moorage.cli.support.command import administering, at_server, server
 from moorage.cli.support.options import example, json_option
 from moorage.cli.support.output import CONFLICT, USAGE, Failure, say, show_json
 from moorage.client.ledger import Ledger
-from moorage.client.plans.changing import Change, change_plan, changes_of, is_of
-from moorage.client.plans.plan_error import PlanError
-from moorage.client.reshapes import PlanRefusedError, Reshapes
-from moorage.wire.reshapes import ReshapePlanned, ReshapeWanted
+
+if TYPE_CHECKING:
+    from moorage.client.plans.changing import Change
+    from moorage.wire.reshapes import ReshapePlanned
 
 TRIES = 5
 """How often a plan is made again because somebody else was faster."""
@@ -67,9 +67,12 @@ def _names(name: str, meaning: str) -> Callable[[Any], Any]:
 def set_(text: str, name: str | None, dry_run: bool, reason: str, as_json: bool, **to: Any) -> None:
     """Change some values of PROVIDER; all others stay as they are.
 
-    It is a reshape, which `moorage reshape undo` undoes. Whoever changes the same values meanwhile
-    is not overwritten. Nova, reporters and agents may write their own values again.
+    It is a reshape, which `moorage reshape undo` undoes. If somebody else changes the same values
+    meanwhile, it is tried again with what is there then. Nova, reporters and agents may write their
+    own values again.
     """
+    from moorage.client.plans.changing import Change, changes_of  # deferred: for this command only
+
     change = Change(
         name=name,
         total=to["total"],
@@ -96,12 +99,17 @@ def set_(text: str, name: str | None, dry_run: bool, reason: str, as_json: bool,
 
 
 def _changed(
-    ledger: Ledger, uuid: str, change: Change, reason: str, *, dry_run: bool
-) -> tuple[ReshapePlanned, str | None]:
+    ledger: Ledger, uuid: str, change: "Change", reason: str, *, dry_run: bool
+) -> "tuple[ReshapePlanned, str | None]":
     """Change a provider; return what it does, and the id of the reshape. Raises Failure: 4.
 
     The plan is made of what the provider has now. It is made again if that changes meanwhile.
     """
+    from moorage.client.plans.changing import change_plan, is_of
+    from moorage.client.plans.plan_error import PlanError
+    from moorage.client.reshapes import PlanRefusedError, Reshapes
+    from moorage.wire.reshapes import ReshapeWanted
+
     reshapes = Reshapes(server())
     for _ in range(TRIES):
         one = ledger.provider(uuid)

@@ -5,7 +5,6 @@ from typing import Any
 
 from moorage.cli.support.tables import NOTHING, Cell, Column, Row
 from moorage.cli.support.views.cells import state_cell
-from moorage.core.ledger.reshaping.tree_order import in_tree_order
 from moorage.wire.dataclass import members
 from moorage.wire.providers import ProviderShown
 
@@ -37,6 +36,8 @@ def tree_rows(providers: Sequence[ProviderShown]) -> Iterator[Row]:
 
     On a terminal a provider stands only in its first row, indented below its parent.
     """
+    from moorage.core.ledger.reshaping.tree_order import in_tree_order  # deferred: for trees only
+
     by_uuid = {one.uuid: one for one in providers}
     for uuid, depth in in_tree_order(by_uuid):
         one = by_uuid[uuid]
@@ -60,6 +61,8 @@ def tree_rows(providers: Sequence[ProviderShown]) -> Iterator[Row]:
 
 def trees_of(providers: Sequence[ProviderShown]) -> list[dict[str, Any]]:
     """Return trees as documents: each provider has its `children`."""
+    from moorage.core.ledger.reshaping.tree_order import in_tree_order
+
     by_uuid = {one.uuid: one for one in providers}
     made: dict[str, dict[str, Any]] = {}
     roots: list[dict[str, Any]] = []
