@@ -11,6 +11,9 @@ BOOT = str(UUID(int=5, version=4))
 SPLIT, BACK, TAGGED = (str(UUID(int=number, version=4)) for number in (81, 82, 83))
 """Reshapes: one that was undone, the one that has undone it, and one that cannot be undone."""
 
+SPLIT_HOST, GUEST = str(UUID(int=1000 + HOSTS - 1, version=4)), str(UUID(int=92, version=4))
+"""The host whose shape has changed, and the consumer that has part of it."""
+
 PLACEMENT = {"OpenStack_API_Version": "placement 1.39"}
 
 
@@ -42,6 +45,13 @@ class ExampleLedger:
             "machine": f"/ui/fleet/machines/{AGENT}",
             "agent": f"/ui/agents/{AGENT}",
             "fit": "/ui/fit?resources=VCPU:4,CUSTOM_BAREMETAL:2&required=CUSTOM_NVME",
+            "fit-found": "/ui/fit?resources=VCPU:4",
+            "claim": "/ui/fit/claim?resources=VCPU:4",
+            "consumers": "/ui/consumers",
+            "consumer": f"/ui/consumers/{GUEST}",
+            "projects": "/ui/projects",
+            "project": "/ui/projects?project=p",
+            "host": f"/ui/fleet/machines/{SPLIT_HOST}",
             "reshapes": "/ui/reshapes",
             "reshape": f"/ui/reshapes/{BACK}",
             "reshape-undone": f"/ui/reshapes/{SPLIT}",
@@ -102,8 +112,9 @@ class ExampleLedger:
         )
 
     def _reshapes(self) -> None:
-        host, other = (str(UUID(int=1000 + HOSTS - number, version=4)) for number in (1, 2))
-        child, guest = str(UUID(int=91, version=4)), str(UUID(int=92, version=4))
+        host, guest = SPLIT_HOST, GUEST
+        other = str(UUID(int=1000 + HOSTS - 2, version=4))
+        child = str(UUID(int=91, version=4))
         body = {
             "allocations": {host: {"resources": {"VCPU": 8}}},
             "project_id": "p",

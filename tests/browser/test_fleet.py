@@ -88,9 +88,9 @@ def test_a_machine_is_found_and_opened_by_keyboard(open_page: Open, racks: str) 
 def test_colours_are_those_of_the_figures(open_page: Open, racks: str, theme: str) -> None:
     """A full machine has the colour of full ones; where none is full, no pixel has it."""
     assert racks
-    full = open_page(f"/ui/fleet?group=name&class={FULL}", theme=theme)
+    full = open_page(f"/ui/fleet?group=name&colour=used&class={FULL}", theme=theme)
     ready(full).wait_for_function(f"() => ({COUNT})() > 0")
-    empty = open_page(f"/ui/fleet?group=name&class={EMPTY}", theme=theme)
+    empty = open_page(f"/ui/fleet?group=name&colour=used&class={EMPTY}", theme=theme)
     assert ready(empty).evaluate(COUNT) == 0
     assert full.problems + empty.problems == []
 

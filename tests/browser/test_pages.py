@@ -18,6 +18,13 @@ PAGES = (
     "machine",
     "agent",
     "fit",
+    "fit-found",
+    "claim",
+    "consumers",
+    "consumer",
+    "projects",
+    "project",
+    "host",
     "reshapes",
     "reshape",
     "reshape-undone",
@@ -27,7 +34,7 @@ PAGES = (
     "audit",
     "changes",
 )
-NOT_LIVE = ("what-if", "undo", "undo-refused", "find")
+NOT_LIVE = ("what-if", "claim", "undo", "undo-refused", "find")
 WIDTHS = (360, 768, 1440)
 
 

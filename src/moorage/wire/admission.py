@@ -288,8 +288,10 @@ class LeasesAsked(PageAsked):
     `mine`: those of the caller. `label` is NAME=VALUE, and may be repeated: leases that have all of
     these labels. `older` is in seconds: leases that have been in their state for at least this
     time, since the request, the grant or the end. `consumer` is a UUID: leases that have, or ask
-    for, allocations of this consumer. With `label`, `older` or `consumer` a page may have fewer
-    leases than `limit`, or none, and still a `next`.
+    for, allocations of this consumer. `machine` may be repeated: leases of a machine that any of
+    these names or UUIDs mean, as the host in the key, in the labels holder, host or node, or as a
+    provider in the allocations. With `label`, `older`, `consumer` or `machine` a page may have
+    fewer leases than `limit`, or none, and still a `next`.
     """
 
     pool: str | None = None
@@ -301,6 +303,7 @@ class LeasesAsked(PageAsked):
     label: list[str] = field(default_factory=list)
     older: float | None = None
     consumer: str | None = None
+    machine: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,9 @@ HOLDER = "holder"
 GOVERNOR = "governor:"
 """The prefix of the owners of leases of governors: nobody else can have such a name."""
 
+NODE = "node"
+"""The label of a lease for a node of Ironic: its UUID."""
+
 JOB, HOST, USER = "job", "host", "user"
 """Labels that name the holder if there is no label `holder`."""
 

@@ -49,7 +49,8 @@ class ClaimWanted(Question):
     """A request for allocations, wherever they fit, for a consumer that does not exist yet.
 
     Without `consumer` the server generates its UUID. `choose` says which trees are tried first: in
-    random order, the fullest (pack), or the emptiest (spread).
+    random order, the fullest (pack), or the emptiest (spread). A claim with a `reason`, which only
+    operators may give, is written to the audit log.
     """
 
     project_id: str
@@ -57,6 +58,7 @@ class ClaimWanted(Question):
     consumer_type: str | None = None
     consumer: str | None = None
     choose: Literal["random", "pack", "spread"] = "random"
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,14 +127,53 @@ class ExplainedAgent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ExplainedShare:
+    """What would be taken of one provider, and what would be left of it, by resource class."""
+
+    provider: str
+    name: str
+    takes: dict[str, int]
+    left: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExplainedPlace:
+    """A tree where the question fits: its root, and what its first candidate would take."""
+
+    root: str
+    name: str
+    shares: list[ExplainedShare]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExplainedMiss:
+    """A place that comes nearest to a question that fits nowhere.
+
+    `part` is the suffix or the class that the provider nearly serves; empty: the provider is the
+    root of a tree that nearly serves all parts. `lacks` says what is missing there, for people.
+    """
+
+    part: str
+    provider: str
+    name: str
+    root: str
+    lacks: list[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Explained:
-    """Why nothing is found, if nothing is found.
+    """Where a question fits, or why nothing is found.
 
     `trees` counts the trees that may serve all parts. `without` names conditions; if any one of
     them were dropped, something would be found. `exhausted` false: the search stopped early.
     `nearest` says what to change, for people; null: something is found. `not_offered` counts
     agents whose machines would serve a part, by the reason why they offer too little; `agents` are
     the first 20. Both are empty if something is found, or the caller is bound to a project.
+
+    `places` are the first 20 trees by name where it fits; `more_places` counts the others. With
+    `places_exact` false, some of the others may be unable to serve all parts together. If nothing
+    is found, `misses` are the 20 places that lack the least, and `more_misses` counts those that
+    miss as few conditions. For a caller that is bound to a project all of these are empty.
     """
 
     found: bool
@@ -143,6 +184,11 @@ class Explained:
     nearest: str | None
     not_offered: dict[str, int] = field(default_factory=dict)
     agents: list[ExplainedAgent] = field(default_factory=list)
+    places: list[ExplainedPlace] = field(default_factory=list)
+    more_places: int = 0
+    places_exact: bool = True
+    misses: list[ExplainedMiss] = field(default_factory=list)
+    more_misses: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

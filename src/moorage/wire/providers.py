@@ -124,13 +124,15 @@ class ConsumersAsked(PageAsked):
     """Which consumers: those that all the given values fit.
 
     `type` "unknown" means those without one. `provider` is the UUID of one that they hold something
-    of. `older` is the least age in seconds. `id_prefix` is the beginning of the UUID.
+    of, `tree` that of any provider in the tree of which they hold something. `older` is the least
+    age in seconds. `id_prefix` is the beginning of the UUID.
     """
 
     project: str | None = None
     user: str | None = None
     type: str | None = None
     provider: str | None = None
+    tree: str | None = None
     older: float | None = None
     id_prefix: str | None = None
 
@@ -141,9 +143,11 @@ class ConsumerPage:
 
     A page may have fewer consumers than asked for, or none, although others follow: a page
     ends when a number of them was looked at. `as_of` is the cursor of the revision at which they
-    were read, for `/v1/watch`.
+    were read, for `/v1/watch`. `holders` is how many consumers hold something of `provider` or
+    `tree`, whatever else is asked for; null without these, and on later pages.
     """
 
     consumers: list[ConsumerShown]
     next: str | None
     as_of: str
+    holders: int | None = None

@@ -11,6 +11,7 @@ from typing import Any, Literal
 from moorage.wire.changes import ReshapeValue
 from moorage.wire.dataclass import dataclass
 from moorage.wire.enums import MovePolicy
+from moorage.wire.pages import PageAsked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -260,6 +261,16 @@ class ReshapeUndone:
 
     reshape: Reshape | None
     plan: ReshapePlanned | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReshapesAsked(PageAsked):
+    """Which reshapes: `tree` is a provider; those that have changed it, or others of its tree.
+
+    With `tree` a page may have fewer reshapes than asked for, or none, and still a `next`.
+    """
+
+    tree: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,16 +18,33 @@ PARAMETERS = (
     *("after", "agent_group", "agents", "burst", "by", "class", "cursor", "group", "group_policy"),
     *("have", "in_tree", "interval", "kind", "label", "limit", "member_of", "notice", "older"),
     *("owner", "pool", "required", "resource_class", "resources", "since", "state"),
+    *("place", "project", "provider", "query", "tree", "type", "user"),
 )
 WORDS = (
     *("", "0", "-0", "--5", "+1", "1e999", "nan", "inf", "-", ".", "1.5", "1.0", "2.0.0", "x=y"),
-    *("=", "a:b", "VCPU:1", "waiting", "class", "trait", "%", "%00", "/", "../..", "'\"<>&"),
+    *(
+        "=",
+        "a:b",
+        "VCPU:1",
+        "resources=VCPU:1",
+        "waiting",
+        "class",
+        "trait",
+        "%",
+        "%00",
+        "/",
+        "../..",
+        "'\"<>&",
+    ),
     *("9" * 5_000, "1." + "9" * 40, "VCPU:" + "9" * 30, str(UUID(int=1)), "\u0663", "\u00b2"),
     *("\u202e", "\U0001f4a9"),
 )
 TEXTS = st.sampled_from(WORDS) | st.text(max_size=20) | st.integers().map(str)
 QUERIES = st.dictionaries(st.sampled_from(PARAMETERS), TEXTS, max_size=2)
-FIELDS = ("digest", "id", "lasts", "priority", "reason")
+FIELDS = (
+    *("digest", "id", "lasts", "priority", "reason"),
+    *("consumer", "generation", "place", "project", "question", "type", "user"),
+)
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,7 @@
 """Each target of a form refuses what was not sent from the session's own pages."""
 
 from collections.abc import Iterator
+from uuid import uuid4
 
 import pytest
 
@@ -14,6 +15,7 @@ from tests.faces.v1.reshaping import Split
 SIGN_OUT = "/ui/sign-out"
 TRIALS = [one.path for one in ENTRIES if isinstance(one, Trial)]
 TARGETS = [SIGN_OUT, *(one.path for one in ENTRIES if isinstance(one, Action)), *TRIALS]
+CLAIM = "/ui/fit/claim"
 
 
 def foreign_origins(url: str) -> Iterator[str]:
@@ -39,7 +41,14 @@ def token_of(browser: Browser) -> str:
 
 
 def target_of(native: Native, path: str) -> str:
-    """Return an address that a form may have: of a pool, of a ticket or of a reshape."""
+    """Return an address that a form may have: of a pool, of a ticket, of a reshape or a claim."""
+    if path == CLAIM:
+        host = str(uuid4())
+        held = {"uuid": host, "name": host, "inventories": {"VCPU": {"total": 1}}}
+        native.ask("POST", "/v1/providers:bulk", {"providers": [held]})
+        return f"{path}?place={host}"
+    if "/consumers/" in path:
+        return path.replace("{id}", Split(native).guest)
     if "/reshapes/" in path:
         return path.replace("{id}", Split(native).committed().body["id"])
     pool = make_pool(native)
@@ -68,9 +77,19 @@ def digest_of(native: Native, target: str) -> str:
 
 def sent(browser: Browser, target: str, token: str, digest: str = "", **headers: str) -> Page:
     """Send a form with valid fields."""
-    fields = {"reason": "r", "priority": "1", "owner": "forms/owner", "digest": digest}
+    fields = {
+        "reason": "r",
+        "priority": "1",
+        "owner": "forms/owner",
+        "digest": digest,
+        "generation": "1",
+    }
     fields |= {"hold": "2h", "limit": "7", "interval": "3", "burst": "2"}
     fields |= {"sure": "yes", "form_token": token}
+    if target.startswith(CLAIM):
+        place = target.partition("place=")[2]
+        fields |= {"question": "resources=VCPU:1", "place": place, "consumer": str(uuid4())}
+        fields |= {"project": "p", "user": "u"}
     return browser.ask("POST", target, fields, **headers)
 
 

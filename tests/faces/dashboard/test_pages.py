@@ -3,6 +3,8 @@
 import csv
 import io
 import json
+from urllib.parse import urlencode
+from uuid import uuid4
 
 import pytest
 
@@ -11,7 +13,7 @@ from moorage.faces.dashboard.routing import Page
 from tests.faces.dashboard.support.browserless import Browser, signed_in
 from tests.faces.v1.leasing import ask, make_pool, waiting_ticket
 from tests.faces.v1.native import Native
-from tests.faces.v1.reshaping import Split
+from tests.faces.v1.reshaping import PLACEMENT, Split
 
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -26,7 +28,7 @@ HOSTILE = (
 )
 EXPORTED = (
     *("pools", "leases", "fleet/capacity", "fleet/agents", "fleet/machines", "reshapes", "audit"),
-    "changes",
+    *("changes", "consumers", "projects"),
 )
 """Every table that is windowed by a cursor."""
 
@@ -43,14 +45,17 @@ def addresses(native: Native) -> dict[str, str]:
     pool = make_pool(native)
     ticket = waiting_ticket(native, pool).body["id"]
     host = native.provider(pool.replace("/", "-"))
-    reshape = Split(native).committed().body["id"]
-    ids = {"/machines/": host, "/reshapes/": reshape}
+    split = Split(native)
+    reshape = split.committed().body["id"]
+    ids = {"/machines/": host, "/reshapes/": reshape, "/consumers/": split.guest}
     found = {}
     for page in ENTRIES:
         if isinstance(page, Page):
             address = page.path.replace("{name+}", pool)
             one = next((one for part, one in ids.items() if part in address), ticket)
             found[page.path] = address.replace("{id}", one)
+            if address.endswith("/claim"):
+                found[page.path] = f"{address}?resources=VGPU:1"
     return found
 
 
@@ -125,6 +130,49 @@ def test_hostile_names_are_shown_as_text(native: Native, text: str) -> None:
         page = browser.get(path + "%3Cscript%3Ealert(1)%3C%2Fscript%3E")
         assert page.document.inline == [], path
     native.ask("DELETE", f"/v1/leases/{ticket.body['id']}")
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_names_of_the_ledger_are_text(native: Native, text: str) -> None:
+    """Placement allows any character in names of providers, projects and users."""
+    browser, name = signed_in(native, "admin"), f"{text[:150]}{uuid4()}"
+    host, guest = str(uuid4()), str(uuid4())
+    made = native.ask("POST", "/resource_providers", {"name": name, "uuid": host}, **PLACEMENT)
+    assert made.status == 200, made
+    stock = {"resource_provider_generation": 0, "inventories": {"PCPU": {"total": 4}}}
+    native.ask("PUT", f"/resource_providers/{host}/inventories", stock, **PLACEMENT)
+    held = {
+        "allocations": {host: {"resources": {"PCPU": 1}}},
+        "project_id": text,
+        "user_id": text,
+        "consumer_generation": None,
+        "consumer_type": "INSTANCE",
+    }
+    placed = native.ask("PUT", f"/allocations/{guest}", held, **PLACEMENT)
+    assert placed.status == 204, placed
+    paths = [f"/ui/fleet/machines/{host}", f"/ui/consumers/{guest}", f"/ui/consumers?tree={host}"]
+    paths += [
+        f"/ui/fit?resources=PCPU:1&in_tree={host}",
+        f"/ui/fit?resources=PCPU:9&in_tree={host}",
+    ]
+    paths += [
+        f"/ui/fit/claim?resources=PCPU:1&place={host}",
+        "/ui/projects",
+        "/ui/projects?by=user",
+    ]
+    paths += [f"/ui/projects?{urlencode({'project': text})}"]
+    paths += [f"/ui/consumers?{urlencode({'project': text, 'user': text})}"]
+    for path in paths:
+        page = browser.get(path)
+        assert page.status == 200, path
+        assert page.document.inline == [], path
+        assert "<script>alert" not in page.body and "<img src=x" not in page.body
+        assert "\u202e" not in page.body
+    for link in browser.get(paths[0]).document.links:
+        if link.startswith(("/ui/projects", "/ui/consumers")):
+            shown = browser.get(link)
+            assert (shown.status, guest[:8] in shown.body or "PCPU" in shown.body) == (200, True)
+    native.ask("DELETE", f"/allocations/{guest}", **PLACEMENT)
 
 
 @pytest.mark.parametrize("page", EXPORTED)

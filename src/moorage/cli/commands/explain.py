@@ -1,4 +1,4 @@
-"""`moorage explain`: explains why a query finds nothing."""
+"""`moorage explain`: where a query fits, or why it finds nothing."""
 
 import json
 from dataclasses import asdict
@@ -11,7 +11,14 @@ from moorage.cli.support.options import example, json_option
 from moorage.cli.support.output import FAILED, USAGE, Failure, say, show_json
 from moorage.client.decoding import decode_exactly
 from moorage.client.ledger import Ledger
-from moorage.wire.ledger import Explained, ExplainedStep, GroupAsked, Question
+from moorage.wire.ledger import (
+    Explained,
+    ExplainedPlace,
+    ExplainedShare,
+    ExplainedStep,
+    GroupAsked,
+    Question,
+)
 
 _question_option = click.option(
     "--question",
@@ -56,8 +63,9 @@ def explain(
     question: IO[str] | None,
     as_json: bool,
 ) -> None:
-    """Explain how many providers meet each condition, and which come closest.
+    """Say where it fits and what would be left there, or which places come closest.
 
+    Before that, say how many providers meet each condition.
     Asks for the amounts in one tree, for QUERY, or for the question in FILE. The exit code is 1 if
     nothing is found.
     """
@@ -129,9 +137,39 @@ def _show(explained: Explained) -> None:
         more = sum(explained.not_offered.values()) - len(explained.agents)
         if more:
             say(f"  and {more} more: moorage agent list --not-offered")
+    _show_places(explained)
+    _show_misses(explained)
     for condition in explained.without:
         say(f"dropping '{condition}' would give a match")
     say("found" if explained.found else explained.nearest or "nothing is found")
+
+
+def _show_places(explained: Explained) -> None:
+    if explained.places:
+        say("places where it fits")
+    for place in explained.places:
+        say(f"  {place.name}", *(_share_text(place, share) for share in place.shares))
+    if explained.more_places:
+        most = "" if explained.places_exact else "up to "
+        say(f"  and {most}{explained.more_places:,} more")
+
+
+def _share_text(place: ExplainedPlace, share: ExplainedShare) -> str:
+    """Return what would be left of a provider; the root of the tree is named already."""
+    left = ", ".join(f"{name}={amount:,}" for name, amount in share.left.items())
+    inside = "" if share.provider == place.root else f"{share.name}: "
+    return f"{inside}leaving {left}"
+
+
+def _show_misses(explained: Explained) -> None:
+    if explained.misses:
+        say("places that come closest")
+    several = len({miss.part for miss in explained.misses}) > 1
+    for miss in explained.misses:
+        part = f"[{miss.part}] " if several and miss.part else ""
+        say(f"  {miss.name} {part}{'; '.join(miss.lacks)}")
+    if explained.more_misses:
+        say(f"  and {explained.more_misses:,} more")
 
 
 def _show_steps(steps: list[ExplainedStep]) -> None:

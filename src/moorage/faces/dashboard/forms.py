@@ -29,6 +29,10 @@ NOTICES: Mapping[str, str] = {
     "owner-revoked": "Done. All of this owner's were ended; the audit log says how many.",
     "holder-gone": "Done. No late release is expected of its holder.",
     "ended-before": "Nothing was done: it had ended before.",
+    "claimed": "Claimed. This consumer holds it until somebody releases it.",
+    "claimed-before": "Nothing was done: this was claimed before.",
+    "no-room": "Nothing was claimed: it does not fit there any more.",
+    "consumer-released": "Released by this reshape, which can be undone.",
     "reshape-undone": "Undone by this reshape.",
     "undone-before": "Nothing was done: it had been undone before.",
     "undo-differs": "Nothing was done: undoing it would now do something else. Look at it again.",
@@ -43,12 +47,19 @@ QUESTIONS: Mapping[str, str] = {
     " jobs may still run.",
     "gone": "Is its job gone, without having released its slots? Then no late release is expected"
     " of it.",
+    "claim": "Claim this? A consumer will hold these units until somebody releases it.",
+    "release_consumer": "Release all that this consumer holds? Whatever runs there keeps running,"
+    " and its units become free.",
     "undo": "Undo this reshape? All that was shown happens at once.",
 }
 """The question before an action: asked by the script of a page, otherwise on a page of its own."""
 
 SURE = "sure"
 """The field of a form whose question was answered with yes."""
+
+UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+PART = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(ms|s|m|h|d)")
+PLAIN = re.compile(r"[0-9]{1,12}(?:\.[0-9]{1,9})?")
 
 WHOLE = re.compile(r"[+-]?[0-9]{1,9}")
 
@@ -139,8 +150,13 @@ def page_of(scope: Scope) -> str:
 
 def done(path: str, notice: str) -> str:
     """Return the address of the page to show after an action; `notice` is one of `NOTICES`."""
+    return noticed(path, {}, notice)
+
+
+def noticed(path: str, query: Mapping[str, object], notice: str) -> str:
+    """As `done`, of a page whose address has parameters."""
     NOTICES[notice]
-    return address_of(path, {"notice": notice})
+    return address_of(path, {**query, "notice": notice})
 
 
 def whole(what: str, text: str) -> int:
@@ -148,3 +164,12 @@ def whole(what: str, text: str) -> int:
     if WHOLE.fullmatch(text.strip()) is None:
         raise RefusedError(400, "invalid", f"{what} must be a whole number.")
     return int(text)
+
+
+def seconds(what: str, text: str) -> float:
+    """Return a duration such as 90, 90s, 5m or 1h30m. Raises RefusedError: 400."""
+    if PLAIN.fullmatch(text):
+        return float(text)
+    if not text or PART.sub("", text):
+        raise RefusedError(400, "invalid", f"{what} must be a duration such as 90s, 5m or 1h30m.")
+    return sum(float(number) * UNITS[unit] for number, unit in PART.findall(text))

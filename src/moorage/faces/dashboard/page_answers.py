@@ -140,6 +140,8 @@ SECTIONS = (
     (f"{ROOT}/pools", "Pools", "p", pools.LIST_POOLS),
     (f"{ROOT}/leases", "Leases", "l", leases.LIST_LEASES),
     (f"{ROOT}/fleet", "Fleet", "f", ledger.GET_CAPACITY),
+    (f"{ROOT}/consumers", "Consumers", "u", ledger.LIST_CONSUMERS),
+    (f"{ROOT}/projects", "Projects", "j", ledger.LIST_USAGES),
     (f"{ROOT}/fit", "Where does it fit?", "w", ledger.EXPLAIN_BY_QUERY),
     (f"{ROOT}/reshapes", "Reshapes", "r", reshapes.LIST_RESHAPES),
     (f"{ROOT}/audit", "Audit", "a", admin.LIST_AUDIT),

@@ -4,6 +4,8 @@ from moorage.faces.dashboard.pages import (
     agent,
     audit,
     changes,
+    claiming,
+    consumers,
     find,
     fit,
     fleet,
@@ -11,6 +13,7 @@ from moorage.faces.dashboard.pages import (
     machine,
     overview,
     pools,
+    projects,
     reshapes,
 )
 from moorage.faces.dashboard.routing import Entry
@@ -23,7 +26,10 @@ ENTRIES: tuple[Entry, ...] = (
     *machine.ENTRIES,
     *agent.ENTRIES,
     *find.ENTRIES,
+    *consumers.ENTRIES,
+    *projects.ENTRIES,
     *fit.ENTRIES,
+    *claiming.ENTRIES,
     *reshapes.ENTRIES,
     *audit.ENTRIES,
     *changes.ENTRIES,

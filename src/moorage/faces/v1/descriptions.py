@@ -91,7 +91,8 @@ PARAMETERS = {
     "target": "Only entries about this object: the name of a pool, or the id of a lease, a token"
     " or an agent.",
     "token": "The fencing token of the lease.",
-    "tree": "Only providers of the tree that the provider with this UUID is in.",
+    "machine": "Only leases of the machine that any of these names or UUIDs mean.",
+    "tree": "Only what is in, or holds something of, or has changed, the tree of this provider.",
     "type": "Only consumers of this type; unknown: those without a type.",
     "text": "A part of a name, of a label or of an owner, or the first 8 characters of an id.",
     "until": "Of a lease: what to wait for. Of the audit log: the time of the newest entry.",

@@ -42,6 +42,10 @@ from moorage.store.admission import reads
 from moorage.store.admission.contents import contents_load
 from moorage.store.admission.reads import PoolSeen, TicketSeen
 from moorage.store.api import Engine
+from moorage.wire.labels import GOVERNOR, HOLDER, HOST, NODE
+
+MACHINE_LABELS = (HOLDER, HOST, NODE)
+"""Labels whose value may be a machine."""
 
 
 class LeaseFilter(Struct, frozen=True):
@@ -54,10 +58,12 @@ class LeaseFilter(Struct, frozen=True):
     """In the owner, or in a label written as NAME=VALUE; case folded."""
     consumer: ConsumerId | None = None
     """They have allocations of this one, or ask for them; None: of any, or none."""
+    machine: frozenset[str] = frozenset()
+    """Names and UUIDs that mean the machine which they concern; empty: any machine, or none."""
 
     def __bool__(self) -> bool:
         scanned = self.older is not None or self.consumer is not None
-        return scanned or bool(self.labels) or bool(self.text)
+        return scanned or bool(self.labels or self.text or self.machine)
 
     def admits(self, lease: Lease, at: Instant) -> bool:
         """Is a lease one of these at a service time?"""
@@ -72,7 +78,27 @@ class LeaseFilter(Struct, frozen=True):
                 return False
             if holding_of(text).consumer != self.consumer:
                 return False
+        if self.machine and not self._concerns(lease):
+            return False
         return self.labels.items() <= lease.labels.items()
+
+    def _concerns(self, lease: Lease) -> bool:
+        """Does a lease concern the machine?"""
+        machine, held = self.machine, lease.allocations
+        if any(
+            value in machine or value.rpartition("/")[2] in machine  # metal3: NAMESPACE/NAME
+            for label in MACHINE_LABELS
+            if (value := lease.labels.get(label))
+        ):
+            return True
+        # The key of a governor is SYSTEM/UUID/VERB.
+        governed = lease.owner.startswith(GOVERNOR)
+        if governed and not machine.isdisjoint(lease.key.split("/")[1:2]):
+            return True
+        # Few leases have allocations: most of these are not decoded.
+        if held is None or not any(name in held for name in machine):
+            return False
+        return not machine.isdisjoint(holding_of(held).allocations)
 
 
 def _texts(lease: Lease) -> Iterable[str]:

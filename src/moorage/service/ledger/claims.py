@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from moorage.core.clock import Instant
 from moorage.core.errors import Code
 from moorage.core.ledger import claims, vocabulary
 from moorage.core.ledger.claims import Claimed, ClaimRequest, OfferedCandidates
@@ -17,6 +18,7 @@ from moorage.core.ledger.facts import Keys as LedgerKeys
 from moorage.core.ledger.search import Catalog
 from moorage.core.ledger.search.steps import Steps
 from moorage.core.service_time import When
+from moorage.service.access.audit import Actor, AuditRow, audit_entry
 from moorage.service.batch.use_case import SearchingUseCase
 from moorage.service.batch.world import Changes, Keys, World
 
@@ -38,9 +40,13 @@ class Claim(SearchingUseCase[Claimed]):
     """Choose providers for a new consumer and allocate from them. Answer: the allocations.
 
     Submitting it may also raise OVERLOADED: other requests were faster too many times.
+
+    With a `reason` it leaves an audit row: programs claim all the time, but people say why.
     """
 
     wish: ClaimRequest
+    by: Actor | None = None
+    reason: str = ""
     question: bytes = b""
     """The encoded query; claims with the same one share a search."""
     offer: OfferedCandidates = field(default_factory=OfferedCandidates)
@@ -66,6 +72,20 @@ class Claim(SearchingUseCase[Claimed]):
         """Allocate the first candidate that still fits. Raises Restart if none does."""
         made, self.claimed = claims.take(world.ledger, when.stamp, self.wish, self.offer)
         return Changes(ledger=made)
+
+    def audit(self, now: Instant) -> list[AuditRow]:
+        """Return a row with the allocations and the reason, if there is one."""
+        if self.by is None or not self.reason:
+            return []
+        wish, made = self.wish, self.claimed
+        after = {
+            "project": wish.project_id,
+            "user": wish.user_id,
+            "type": wish.consumer_type,
+            "allocations": made.allocations,
+            "reason": self.reason,
+        }
+        return [audit_entry(now, self.by, "consumer.claim", made.consumer, None, after)]
 
     def conclude(self, world: World, when: When) -> Claimed:
         """Return the allocations."""

@@ -40,10 +40,23 @@ class ConsumerFilter(Struct, frozen=True, kw_only=True):
     consumer_type: str | UnsetType | None = UNSET
     """None: those without a type."""
     provider: ProviderId | None = None
+    tree: ProviderId | None = None
+    """They hold something of this provider, or of another one of its tree."""
     before: Instant | None = None
     """They were created at this time or before."""
     prefix: str = ""
     """How their UUIDs begin."""
+
+    @property
+    def is_of_window(self) -> bool:
+        """Whether `consumers_window` loads no others than those that are meant."""
+        places = (self.provider, self.tree, self.project_id)
+        others = (self.user_id, self.before, self.prefix or None)
+        return (
+            sum(one is not None for one in places) <= 1
+            and self.consumer_type is UNSET
+            and all(one is None for one in others)
+        )
 
     def is_beyond(self, consumer: Consumer) -> bool:
         """Return whether neither it nor any later one begins so."""
@@ -59,6 +72,19 @@ class ConsumerFilter(Struct, frozen=True, kw_only=True):
             and (self.before is None or consumer.created_at <= self.before)
             and consumer.uuid.startswith(self.prefix)
         )
+
+
+class ConsumersFound(Struct, frozen=True):
+    """A page of consumers, the cursor of the next one or None, and the revision of both.
+
+    `holders`: how many hold something of the provider or the tree, whatever else is wanted; None
+    without such, and on later pages.
+    """
+
+    consumers: list[Consumer]
+    following: str | None
+    revision: str
+    holders: int | None
 
 
 class LedgerQueries:
@@ -106,28 +132,24 @@ class LedgerQueries:
 
     async def consumers_page(
         self, cursor: str | None, limit: int, wanted: ConsumerFilter
-    ) -> tuple[list[Consumer], str | None]:
-        """Return consumers in the order of their UUIDs, and the cursor of the next page or None.
+    ) -> ConsumersFound:
+        """Return consumers in the order of their UUIDs, as of one revision.
 
         At most `LOOKED_AT_MAX` are looked at, so that a page may be short although others follow.
 
         Raises `Error`: INVALID for a wrong limit.
         """
         wanted_max = rows_to_read(limit) - 1
-        rows_max = max(LOOKED_AT_MAX, wanted_max + 1)
+        least = 0 if wanted.is_of_window else LOOKED_AT_MAX
+        rows_max = max(least, wanted_max + 1)
         after = ConsumerId(max(cursor or "", _before(wanted.prefix)))
-        plan = ledger_reads.consumers_window(after, rows_max, wanted.provider, wanted.project_id)
+        plan = ledger_reads.consumers_window(
+            after, rows_max, wanted.provider, wanted.project_id, wanted.tree
+        )
         with errors.translated():
-            seen = await self._engine.read_aside(plan)
-        found: list[Consumer] = []
-        for at, consumer in enumerate(seen):
-            if wanted.is_beyond(consumer):
-                return found, None
-            if wanted.fits(consumer):
-                found.append(consumer)
-                if len(found) == wanted_max and at + 1 < len(seen):
-                    return found, consumer.uuid
-        return found, seen[-1].uuid if len(seen) == rows_max else None
+            window = await self._engine.read_aside(plan)
+        found, following = _page_of_those(wanted, window.consumers, wanted_max, rows_max)
+        return ConsumersFound(found, following, window.revision, window.holders)
 
     async def usages_page(self, wanted: UsageFilter, after: Place, limit: int) -> UsageWindow:
         """Sum up what consumers hold, as of one revision, at most `limit` sums after a place.
@@ -152,6 +174,21 @@ class LedgerQueries:
         """Sum the allocations of a project, or of one user in it, by consumer type and class."""
         with errors.translated():
             return await self._engine.read_aside(ledger_reads.usages_load(project_id, user_id))
+
+
+def _page_of_those(
+    wanted: ConsumerFilter, seen: list[Consumer], wanted_max: int, rows_max: int
+) -> tuple[list[Consumer], str | None]:
+    """Return the consumers that are meant, and the cursor of the next page or None."""
+    found: list[Consumer] = []
+    for at, consumer in enumerate(seen):
+        if wanted.is_beyond(consumer):
+            return found, None
+        if wanted.fits(consumer):
+            found.append(consumer)
+            if len(found) == wanted_max and at + 1 < len(seen):
+                return found, consumer.uuid
+    return found, seen[-1].uuid if len(seen) == rows_max else None
 
 
 def _before(prefix: str) -> str:

@@ -48,6 +48,9 @@ from moorage.store.ledger import reshapes as reshape_rows
 from moorage.store.ledger.load import facts_read
 from moorage.store.ledger.reshapes import ReshapeRow
 
+LOOKED_AT_MAX = 200
+"""Reshapes that are looked at for one page of those of a tree: each may have long generations."""
+
 _INVERSE = msgspec.json.Decoder(Inverse)
 _SUMMARY = msgspec.json.Decoder(Summary)
 _GENERATIONS = msgspec.json.Decoder(Generations)
@@ -305,7 +308,27 @@ class Reshapes:
         with errors.translated():
             window = reshape_rows.reshapes_window(place.at, place.id, rows_max)
             rows = await self._engine.read(window)
-        return page_of(rows, limit, lambda one: PageMarker(one.at, one.id))
+        return page_of(rows, limit, _marker)
+
+    async def page_of_tree(
+        self, cursor: str | None, limit: int, tree: ProviderId
+    ) -> tuple[list[ReshapeRecord], str | None]:
+        """As `page`, of those that have changed a provider in the tree of this one.
+
+        At most `LOOKED_AT_MAX` are looked at, so that a page may be short although others follow.
+        """
+        place, wanted_max = place_parse(cursor, END), rows_to_read(limit) - 1
+        rows_max = max(LOOKED_AT_MAX, wanted_max + 1)
+        window = reshape_rows.tree_reshapes_window(place.at, place.id, rows_max, tree)
+        with errors.translated():
+            rows = await self._engine.read_aside(window)
+        found = []
+        for at, (record, touched) in enumerate(rows):
+            if touched:
+                found.append(record)
+                if len(found) == wanted_max and at + 1 < len(rows):
+                    return found, str(_marker(record))
+        return found, str(_marker(rows[-1][0])) if len(rows) == rows_max else None
 
     async def _row(self, reshape_id: str) -> ReshapeRow:
         with errors.translated():
@@ -313,6 +336,10 @@ class Reshapes:
         if row is None:
             raise reshape_records.not_found(reshape_id)
         return row
+
+
+def _marker(record: ReshapeRecord) -> PageMarker:
+    return PageMarker(record.at, record.id)
 
 
 def request_of(what: Any) -> str:

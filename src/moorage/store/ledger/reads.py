@@ -130,22 +130,41 @@ def provider_leaves_window(rows_max: int) -> Plan[list[ProviderId]]:
     return [row[0] for row in rows]
 
 
+class ConsumerWindow(NamedTuple):
+    """Consumers as of a revision, and how many hold something of the provider or tree in all."""
+
+    revision: str
+    consumers: list[Consumer]
+    holders: int | None
+    """None: they were not to be counted."""
+
+
 def consumers_window(
-    after: ConsumerId, rows_max: int, provider: ProviderId | None, project_id: str | None
-) -> Plan[list[Consumer]]:
+    after: ConsumerId,
+    rows_max: int,
+    provider: ProviderId | None,
+    project_id: str | None,
+    tree: ProviderId | None = None,
+) -> Plan[ConsumerWindow]:
     """Load the consumers whose UUID comes after `after`, in order, at most `rows_max` of them.
 
-    Those that hold something of a provider; or else those of a project; or else all.
+    Those that hold something of a provider; or else of any provider in the tree of one; or else
+    those of a project; or else all. The first window of a provider or a tree counts all of them.
     """
-    window = after, rows_max
+    window, count = (after, rows_max), []
     if provider is not None:
         query = Query("consumers_window_by_provider", (*window, provider))
+        count = [Query("holders_count", (provider,))]
+    elif tree is not None:
+        query = Query("consumers_window_by_tree", (*window, tree))
+        count = [Query("holders_count_by_tree", (tree,))]
     elif project_id is not None:
         query = Query("consumers_window_by_project", (*window, project_id))
     else:
         query = Query("consumers_window", window)
-    (rows,) = yield [query]
-    return [consumer_from_row(row) for row in rows]
+    clock, rows, *counts = yield [Query("clock_load"), query, *([] if after else count)]
+    holders = counts[0][0][0] if counts else None
+    return ConsumerWindow(revision_text(clock), [consumer_from_row(row) for row in rows], holders)
 
 
 class PlaceRow(NamedTuple):

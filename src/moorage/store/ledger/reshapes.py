@@ -7,6 +7,7 @@ from typing import ClassVar, NamedTuple
 from msgspec.structs import astuple, replace
 
 from moorage.core.clock import Instant
+from moorage.core.ids import ProviderId
 from moorage.core.ledger.reshape_records import ReshapeMade, ReshapeRecord
 from moorage.store.api import Plan, Query, Statement, Write
 from moorage.store.encoding import encode, key_set
@@ -43,6 +44,18 @@ def reshapes_window(at: Instant, reshape_id: str, rows_max: int) -> Plan[list[Re
     """Load the records before (at, id), newest first, at most `rows_max` of them."""
     (rows,) = yield [Query("reshapes_window", (at, reshape_id, rows_max))]
     return [ReshapeRecord(*row) for row in rows]
+
+
+def tree_reshapes_window(
+    at: Instant, reshape_id: str, rows_max: int, tree: ProviderId
+) -> Plan[list[tuple[ReshapeRecord, bool]]]:
+    """As `reshapes_window`, with whether each has changed a provider in the tree of `tree`.
+
+    Their generations are read, which may be long: use `read_aside`.
+    """
+    query = Query("reshapes_window_by_tree", (at, reshape_id, rows_max, tree))
+    (rows,) = yield [query]
+    return [(ReshapeRecord(*row), bool(touched)) for *row, touched in rows]
 
 
 def reshapes_forget(before: Instant, rows_max: int) -> Plan[int]:

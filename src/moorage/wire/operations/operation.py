@@ -142,11 +142,11 @@ class Operation(Generic[A]):
 
 
 def pairs_of(query: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return query parameters as they are sent: a list is repeated, and None is omitted."""
+    """Return query parameters as they are sent: lists and tuples are repeated, None is omitted."""
     return [
         (name, "true" if one is True else "false" if one is False else str(one))
         for name, value in query.items()
-        for one in (value if isinstance(value, list) else [value])
+        for one in (value if isinstance(value, (list, tuple)) else [value])
         if one is not None
     ]
 

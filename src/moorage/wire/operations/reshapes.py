@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from moorage.wire.operations.operation import Access, Content, Operation, Types
 
 if TYPE_CHECKING:
-    from moorage.wire import pages, reshapes
+    from moorage.wire import reshapes
 else:
-    pages, reshapes = map(Types, ("pages", "reshapes"))
+    reshapes = Types("reshapes")
 
 PLAN_RESHAPE = Operation(
     Access("POST /v1/reshapes:plan", "operator"),
@@ -23,7 +23,7 @@ COMMIT_RESHAPE = Operation(
 )
 LIST_RESHAPES = Operation(
     Access("GET /v1/reshapes", "reader"),
-    Content(parameters=pages.PageAsked, answer=reshapes.ReshapePage),
+    Content(parameters=reshapes.ReshapesAsked, answer=reshapes.ReshapePage),
     "List reshapes, newest first.",
 )
 # Of two paths that match, the first one counts: the other is that of a single reshape.

@@ -11,6 +11,9 @@ from tests.faces.v1.native import Native
 
 SECONDS = 30.0
 FORM = "application/x-www-form-urlencoded"
+TEXTS = frozenset({"value", "aria-label", "title"})
+"""Attributes that may have any text."""
+
 VOID = frozenset({"br", "hr", "img", "input", "link", "meta"})
 
 
@@ -58,7 +61,7 @@ class Document(HTMLParser):
         self.inline += [
             f"{tag} {name}"
             for name in named
-            if name != "value" and "script:" in named[name].lower()
+            if name not in TEXTS and "script:" in named[name].lower()
         ]
         if tag == "style" or (tag == "script" and "src" not in named):
             self.inline.append(tag)

@@ -9,7 +9,8 @@ Start with `candidates.py`: one query from beginning to end.
 * `budget.py` limits the steps of a search; `steps.py` lets long work be interrupted.
 * `claim_choice.py` chooses for a claim, among the trees that it prefers.
 * `explain.py` explains why nothing is found, by `conditions.py` one by one: what the providers lack
-  that are nearest to it, or which parts do not fit together.
+  that are nearest to it, or which parts do not fit together. `misses.py` names the providers that
+  lack the least, `places.py` those where it fits.
 * `provider_listing.py` lists providers, `capacity_sums.py` sums up their inventories.
 
 May import: the rest of `core/ledger` except its decisions, msgspec, numpy.

@@ -137,6 +137,15 @@ def _steps(catalog: Catalog, asked: list[Condition]) -> Steps[list[Step]]:
 
 def _tree_steps(catalog: Catalog, query: CandidateQuery) -> Steps[list[Step]]:
     """Return how many trees may serve all parts, then also meet the conditions on whole trees."""
+    found = []
+    for words, each in trees_asked(query):
+        anchors = yield from anchors_of(catalog, each)
+        found.append(Step(words, sum(len(rows) for _, rows in anchors)))
+    return found
+
+
+def trees_asked(query: CandidateQuery) -> list[tuple[str, CandidateQuery]]:
+    """Return the conditions on whole trees, each as a query that has those before it, too."""
     plain = replace(query, groups=tuple(map(_undemanding, query.groups)), root_traits=TraitFilter())
     asked = [("every part is served by some provider", plain)]
     if plain.groups != query.groups:
@@ -144,11 +153,13 @@ def _tree_steps(catalog: Catalog, query: CandidateQuery) -> Steps[list[Step]]:
         asked.append(("has the traits that the unsuffixed group requires", plain))
     if query.root_traits != TraitFilter():
         asked.append(("the root has the required traits", query))
-    found = []
-    for words, each in asked:
-        anchors = yield from _anchors(catalog, each)
-        found.append(Step(words, sum(len(rows) for _, rows in anchors)))
-    return found
+    return asked
+
+
+def alone(query: CandidateQuery, term: GroupPart) -> CandidateQuery:
+    """Return the query for a single part, without the conditions on whole trees."""
+    group = replace(_undemanding(term.group), resources=term.resources)
+    return replace(query, groups=(group,), root_traits=TraitFilter())
 
 
 def _undemanding(group: Group) -> Group:
@@ -158,9 +169,10 @@ def _undemanding(group: Group) -> Group:
     return replace(group, traits=TraitFilter((), group.traits.forbidden))
 
 
-def _anchors(
+def anchors_of(
     catalog: Catalog, query: CandidateQuery
 ) -> Steps[list[tuple[Chunk, NDArray[np.intp]]]]:
+    """Return the roots of the trees that may serve each part of the query, by chunk."""
     search = Search(catalog, query)
     if not (yield from search.beginning()):
         return []
@@ -245,12 +257,7 @@ def _best_tree(catalog: Catalog, query: CandidateQuery) -> Steps[str]:
     asked = terms(query.groups)
     served: dict[tuple[Chunk, int], set[int]] = {}
     for number, term in enumerate(asked):
-        single = replace(
-            query,
-            groups=(replace(_undemanding(term.group), resources=term.resources),),
-            root_traits=TraitFilter(),
-        )
-        for chunk, rows in (yield from _anchors(catalog, single)):
+        for chunk, rows in (yield from anchors_of(catalog, alone(query, term))):
             yield
             for row in rows.tolist():
                 served.setdefault((chunk, row), set()).add(number)

@@ -7,15 +7,18 @@ they take spaces and line breaks between names, and `VCPU=4`.
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlencode
 
 from moorage.core.ledger.requests import SUFFIX_PATTERN
 from moorage.faces.dashboard.pages.one_revision import of_one_revision
-from moorage.faces.dashboard.routing import ROOT, Page, PageRequest
+from moorage.faces.dashboard.routing import ROOT, Page, PageRequest, address_of
 from moorage.faces.native_api import RefusedError
 from moorage.faces.query_strings.pasted import query_string_in
+from moorage.wire.ledger import Explained
 from moorage.wire.operations import ledger
+
+FIT = f"{ROOT}/fit"
 
 SUFFIXES = ("", "1", "2")
 """The groups that the form always has; it also shows those of the question."""
@@ -28,6 +31,12 @@ OWN = frozenset({"notice", PASTED})
 
 Pairs = list[tuple[str, str]]
 
+_PASTED_INTO_FIELD = re.compile(r"allocation_candidates\?|(?:^|[?&])resources[^=&]*=")
+"""A query as a log has it, pasted into the field for amounts."""
+
+_AMOUNTS = re.compile(r"[A-Z0-9_]+[:=][0-9]+(?:[\s,;]+[A-Z0-9_]+[:=][0-9]+)*")
+"""Amounts alone, pasted where a whole query is expected."""
+
 _GROUP = re.compile(f"(resources|required|member_of|in_tree)({SUFFIX_PATTERN})?")
 _SEPARATORS = re.compile(r"[\s,;]+")
 _PREFIX = re.compile(r"!?in:|!")
@@ -35,28 +44,21 @@ _PREFIX = re.compile(r"!?in:|!")
 
 async def show(request: PageRequest) -> Mapping[str, Any]:
     """Return the question of the address, and its explanation."""
-    given = [(name, value.strip()) for name, value in request.pairs if value.strip()]
-    asked = [pair for pair in given if pair[0] not in OWN]
-    pasted = request.query.get(PASTED, "").strip()
-    refused = ""
-    if pasted and any(name != "group_policy" for name, _ in asked):
-        refused = "The address has a pasted query and other parameters: leave one of them out."
-    elif pasted:
-        asked = parse_qsl(query_string_in(pasted), keep_blank_values=True)
+    asked = asked_of(request.pairs, request.query)
     variables: dict[str, Any] = {
-        "asked": _Values(asked),
-        "suffixes": _suffixes(asked),
+        "asked": _Values(asked.pairs),
+        "suffixes": _suffixes(asked.pairs),
         "explained": None,
-        "refused": refused,
+        "refused": asked.refused,
         "as_of": "",
+        "claims": None,
     }
-    if refused or not (pasted or any(name != "group_policy" for name, _ in asked)):
+    if asked.refused or not asked.text:
         return variables
-    candidates = pasted or urlencode([pair for each in asked for pair in _written(*each)])
     try:
         explained, as_of = await of_one_revision(
             request.service,
-            lambda: request.get(ledger.EXPLAIN_BY_QUERY, candidates=candidates),
+            lambda: request.get(ledger.EXPLAIN_BY_QUERY, candidates=asked.text),
         )
     except RefusedError as error:
         return {**variables, "refused": error.message}
@@ -66,7 +68,53 @@ async def show(request: PageRequest) -> Mapping[str, Any]:
     ]
     if explained.trees:
         parts.append({"title": "All parts in one tree", "steps": explained.trees})
-    return {**variables, "explained": explained, "parts": parts, "as_of": as_of}
+    return {
+        **variables,
+        "explained": explained,
+        "parts": parts,
+        "as_of": as_of,
+        "claims": _claims(asked, explained) if request.permits(ledger.DRAIN_PROVIDER) else None,
+    }
+
+
+class Asked(NamedTuple):
+    """The question of an address: its parameters, and itself as a query string.
+
+    `text` empty: nothing is asked. `refused`: why the parameters are no question; empty: they are.
+    """
+
+    pairs: Pairs
+    text: str
+    refused: str = ""
+
+
+def asked_of(pairs: Iterable[tuple[str, str]], query: Mapping[str, str]) -> Asked:
+    """Return the question of an address, pasted or from the fields of the form."""
+    given = [(name, value.strip()) for name, value in pairs if value.strip()]
+    asked = [pair for pair in given if pair[0] not in OWN]
+    fields = [pair for pair in asked if pair[0] != "group_policy"]
+    pasted = query.get(PASTED, "").strip()
+    if pasted and fields:
+        refused = "The address has a pasted query and other parameters: leave one of them out."
+        return Asked(asked, "", refused)
+    if not pasted and len(fields) == 1 and _PASTED_INTO_FIELD.search(fields[0][1]):
+        pasted = fields[0][1]
+    if _AMOUNTS.fullmatch(pasted):
+        asked, pasted = [("resources", pasted)], ""
+    if pasted:
+        return Asked(parse_qsl(query_string_in(pasted), keep_blank_values=True), pasted)
+    if not any(name != "group_policy" for name, _ in asked):
+        return Asked(asked, "")
+    return Asked(asked, urlencode([pair for each in asked for pair in _written(*each)]))
+
+
+def _claims(asked: Asked, explained: Explained) -> Mapping[str, str]:
+    """Return the address of a claim at each place, by the UUID of its root."""
+    path = f"{FIT}/claim"
+    return {
+        one.root: address_of(path, {PASTED: query_string_in(asked.text), "place": one.root})
+        for one in explained.places
+    }
 
 
 class _Values:
@@ -112,7 +160,7 @@ def _written(name: str, value: str) -> Iterator[tuple[str, str]]:
 
 ENTRIES = (
     Page(
-        path=f"{ROOT}/fit",
+        path=FIT,
         title="Where does it fit?",
         template="fit.html",
         show=show,

@@ -36,16 +36,18 @@ TROUBLES = ("lost", "failed", "late", "degraded")
 """Those of the lists that need attention, the worst first."""
 
 COLOURS = {
+    "condition": "Condition",
     "used": "Used",
     "offered": "Offered",
     "reserved": "Reserved",
-    "condition": "Condition",
 }
+"""How the map is coloured: at first by what is wrong, so that it is seen at once."""
+
 MAP_GROUPS: Mapping[fleet_map.Grouping, str] = {
+    "name": "Name prefix (rack)",
     "aggregate": "Aggregate",
     "trait": "Traits",
     "agents": "Agent group",
-    "name": "Name prefix (rack)",
 }
 
 
@@ -85,7 +87,7 @@ async def show(request: PageRequest) -> Mapping[str, Any]:
         "chosen": {
             "group": request.query.get("group", fleet_map.GROUPINGS[0]),
             "class": request.query.get("class", ""),
-            "colour": request.query.get("colour", "used"),
+            "colour": request.query.get("colour", next(iter(COLOURS))),
             "find": request.query.get("find", ""),
         },
     }

@@ -201,7 +201,7 @@ def machines_of(records: Snapshot, wanted: str | None) -> Steps[tuple[list[Machi
     return found, left_out
 
 
-Grouping = Literal["aggregate", "trait", "agents", "name"]
+Grouping = Literal["name", "aggregate", "trait", "agents"]
 GROUPINGS: tuple[Grouping, ...] = get_args(Grouping)
 
 GROUPS_MAX = 500

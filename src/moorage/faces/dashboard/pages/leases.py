@@ -5,6 +5,8 @@ from datetime import datetime
 from operator import attrgetter
 from typing import Any, NamedTuple
 
+from moorage.core.ids import ProviderId
+from moorage.core.ledger.model import Provider
 from moorage.faces.dashboard.exports import exported
 from moorage.faces.dashboard.forms import done, whole
 from moorage.faces.dashboard.routing import ROOT, Action, Answer, Data, Page, PageRequest, Trial
@@ -12,7 +14,9 @@ from moorage.faces.dashboard.time_fields import seconds_asked
 from moorage.faces.dashboard.trials import lasting, unreadable
 from moorage.wire.admission import Lease, LeasePage
 from moorage.wire.audit import AuditEntry
+from moorage.wire.labels import HOLDER, HOST, NODE
 from moorage.wire.operations import admin, leases
+from moorage.wire.operations.ledger import LIST_PROVIDERS
 
 SHOWN = 100
 EXPORTED = 1_000
@@ -92,10 +96,25 @@ async def show_one(request: PageRequest) -> Mapping[str, Any]:
     return {
         "title": f"{'Ticket' if lease.state == 'waiting' else 'Lease'} {lease.id[:18]}",
         "lease": lease,
+        "machine": await _machine(request, lease),
         # Stable: what happened at the same time stays in the order in which it happens.
         "events": sorted(_story(lease, actions), key=attrgetter("at")),
         "unread": unread,
     }
+
+
+async def _machine(request: PageRequest, lease: Lease) -> Provider | None:
+    """Return the machine that a lease names as its node, holder or host; None: it is unknown."""
+    if not request.permits(LIST_PROVIDERS):
+        return None
+    catalog = await request.service.index.current()
+    for label in (NODE, HOLDER, HOST):
+        text = lease.labels.get(label, "")
+        for name in (text, text.rpartition("/")[2]):  # metal3: NAMESPACE/NAME
+            found = catalog.record(ProviderId(catalog.named(name) or name))
+            if found is not None:
+                return found.provider
+    return None
 
 
 def _story(lease: Lease, actions: Iterable[AuditEntry]) -> Iterable[Event]:

@@ -1,21 +1,23 @@
-"""Machines as a table, by UUID, and one machine with all providers of its tree."""
+"""Machines as a table, by UUID, and one machine: its tree, who has it, what happened to it."""
 
 from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 from typing import Any, NamedTuple
 
-from moorage.core.ids import AgentId, ProviderId
+from moorage.core.ids import ProviderId
 from moorage.core.ledger.compact_inventories import OWN, Inventories, InventoryFigures
 from moorage.core.ledger.model import ProviderRecord
 from moorage.core.ledger.search import Catalog
 from moorage.faces.dashboard.exports import exported
 from moorage.faces.dashboard.pages.fleet_data import NEEDS
-from moorage.faces.dashboard.pages.one_revision import as_of, of_one_revision
+from moorage.faces.dashboard.pages.machine_story import agent_of, leases_of, story_of
+from moorage.faces.dashboard.pages.one_revision import TRIES, as_of, of_one_revision
 from moorage.faces.dashboard.routing import ROOT, Answer, Data, Page, PageRequest
 from moorage.faces.native_api import RefusedError
+from moorage.service.values import time_of
 from moorage.wire.fleet import Agent
-from moorage.wire.operations import fleet
-from moorage.wire.providers import ProviderShown
+from moorage.wire.operations import fleet, ledger
+from moorage.wire.providers import ConsumerPage, ProviderShown
 
 MACHINES_SHOWN = 50
 EXPORTED = 1_000
@@ -33,6 +35,9 @@ CLOSED: Mapping[str, str] = {
 
 TREE_SHOWN_MAX = 200
 """Providers of one machine that its page shows."""
+
+CONSUMERS_SHOWN = 20
+"""Consumers of one machine that its page shows; it counts the others."""
 
 
 class Held(NamedTuple):
@@ -92,10 +97,65 @@ async def export(request: PageRequest) -> Answer:
     return await exported(request, "machines", ProviderShown, found.providers, found.next)
 
 
+class Tree(NamedTuple):
+    """A machine as of one revision, which is `as_of`."""
+
+    as_of: str
+    root: ProviderRecord
+    shown: list[Shown]
+    members: frozenset[str]
+    """The UUIDs of all its providers."""
+
+    @property
+    def agent(self) -> str | None:
+        """The first agent that manages any of it."""
+        agents = (one.record.provider.agent for one in self.shown)
+        return next((agent for agent in agents if agent is not None), None)
+
+
 async def show(request: PageRequest) -> Mapping[str, Any]:
-    """Return one machine: the whole tree of a provider. Raises RefusedError."""
-    catalog = await request.service.index.current()
+    """Return one machine: the whole tree of a provider, and all about it. Raises RefusedError."""
+    tree, held = await _held_tree(request)
+    root, found = tree.root.provider, tree.agent
+    agent = await agent_of(request, found)
+    parts = [one.record.provider.uuid for one in tree.shown]
+    return {
+        "title": root.name,
+        "created": time_of(root.created_at),
+        "names": {one.record.provider.uuid: one.record.provider.name for one in tree.shown},
+        "as_of": tree.as_of,
+        "root": tree.root,
+        "shown": tree.shown,
+        "members": tree.members,
+        "left_out": len(tree.members) - len(tree.shown),
+        "agent_id": found,
+        "agent": agent,
+        "closed": CLOSED,
+        "silence": await _silence(request, agent),
+        "consumers": held.consumers,
+        "more_consumers": max(0, (held.holders or 0) - len(held.consumers)),
+        "holders": held.holders or 0,
+        "leases": await leases_of(request, [root.name, *parts]),
+        "story": await story_of(request, root, agent, [root.uuid, *([found] if found else [])]),
+    }
+
+
+async def _held_tree(request: PageRequest) -> tuple[Tree, ConsumerPage]:
+    """Return a machine and its first consumers, as of one revision unless that keeps changing."""
     asked = ProviderId(request.variables["id"])
+    for _ in range(TRIES):
+        tree = await _tree(request, asked)
+        held = await request.get(ledger.LIST_CONSUMERS, tree=asked, limit=CONSUMERS_SHOWN)
+        if held.as_of != tree.as_of:
+            # Perhaps only the rows were read later: then the catalog has that revision now.
+            tree = await _tree(request, asked)
+        if held.as_of == tree.as_of:
+            return tree, held
+    return tree._replace(as_of=f"{held.as_of} to {tree.as_of}"), held
+
+
+async def _tree(request: PageRequest, asked: ProviderId) -> Tree:
+    catalog = await request.service.index.current()
     tree = catalog.tree_of(asked)
     record = catalog.record(tree[0]) if tree else None
     if record is None:
@@ -103,29 +163,18 @@ async def show(request: PageRequest) -> Mapping[str, Any]:
     root = catalog.record(record.provider.root)
     assert root is not None
     shown = _shown(catalog, tree[:TREE_SHOWN_MAX])
-    agents = (one.record.provider.agent for one in shown)
-    known = next((agent for agent in agents if agent is not None), None)
-    return {
-        "as_of": as_of(request.service),
-        "root": root,
-        "shown": shown,
-        "left_out": max(0, len(tree) - TREE_SHOWN_MAX),
-        "agent": known,
-        "closed": CLOSED,
-        "silence": await _silence(request, known),
-    }
+    return Tree(as_of(request.service), root, shown, frozenset(tree))
 
 
-async def _silence(request: PageRequest, agent: AgentId | None) -> Silence | None:
+async def _silence(request: PageRequest, agent: Agent | None) -> Silence | None:
     """Return what the silence of a machine's agent closes."""
-    if agent is None or not request.permits(fleet.GET_AGENT):
+    if agent is None:
         return None
     try:
-        one = await request.get(fleet.GET_AGENT, agent)
-        group = await request.get(fleet.GET_GROUP, one.group)
+        group = await request.get(fleet.GET_GROUP, agent.group)
     except RefusedError:  # deleted meanwhile, or this reader may not see it
         return None
-    return Silence(agent=one, all=group.silence == "all" or one.owns_root)
+    return Silence(agent=agent, all=group.silence == "all" or agent.owns_root)
 
 
 def _shown(catalog: Catalog, uuids: Iterable[ProviderId]) -> list[Shown]:

@@ -16,7 +16,7 @@ from moorage.core.errors import Code, Error
 from moorage.core.ids import ConsumerId, LeaseId, ProviderId, is_normal
 from moorage.core.labels import check_labels
 from moorage.core.ledger.vocabulary import check_consumer_type
-from moorage.core.limits import DETAIL_LENGTH_MAX, IDENTIFIER_LENGTH_MAX, MAX_INT
+from moorage.core.limits import DETAIL_LENGTH_MAX, IDENTIFIER_LENGTH_MAX, LABELS_MAX, MAX_INT
 from moorage.core.texts import is_name
 from moorage.core.wildcards import is_entry
 from moorage.core.wishes import labels_of, wanted_of
@@ -108,7 +108,12 @@ async def page(request: Request[None, wire.LeasesAsked]) -> wire.LeasePage:
         LeaseFilter(
             labels_parse(asked.label),
             microseconds_or_none("older", asked.older),
-            None if asked.consumer is None else ConsumerId(uuid_of(asked.consumer, "A consumer")),
+            consumer=(
+                None
+                if asked.consumer is None
+                else ConsumerId(uuid_of(asked.consumer, "A consumer"))
+            ),
+            machine=machine_of(asked.machine),
         ),
     )
     if scope is not None:
@@ -410,6 +415,13 @@ def _holding(wanted: wire.AllocationsWanted) -> LeaseAllocations:
         user_id=name_of("user_id", wanted.user_id),
         consumer_type=wanted.consumer_type,
     )
+
+
+def machine_of(names: list[str]) -> frozenset[str]:
+    """Return the names of a machine. Raises LIMIT_EXCEEDED."""
+    if len(names) > LABELS_MAX:
+        raise Error(Code.LIMIT_EXCEEDED, f"At most {LABELS_MAX} values of machine.")
+    return frozenset(filter(None, names))
 
 
 def labels_parse(texts: list[str]) -> dict[str, str]:

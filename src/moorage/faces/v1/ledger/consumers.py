@@ -29,9 +29,8 @@ async def page(request: Request[None, ConsumersAsked]) -> ConsumerPage:
         consumer_type=(
             UNSET if asked.type is None else None if asked.type == UNTYPED else asked.type
         ),
-        provider=(
-            None if asked.provider is None else ProviderId(uuid_of(asked.provider, "A provider"))
-        ),
+        provider=_provider(asked.provider),
+        tree=_provider(asked.tree),
         before=(
             None
             if asked.older is None
@@ -39,12 +38,18 @@ async def page(request: Request[None, ConsumersAsked]) -> ConsumerPage:
         ),
         prefix="" if asked.id_prefix is None else ids_with(asked.id_prefix)[0],
     )
-    as_of = await service.watch.now()  # read first, as for providers
-    found, following = await service.reads.consumers_page(asked.cursor, asked.limit, wanted)
+    found = await service.reads.consumers_page(asked.cursor, asked.limit, wanted)
     fleet = await service.index.current()
     return ConsumerPage(
-        consumers=[shown(one, fleet) for one in found], next=following, as_of=str(as_of)
+        consumers=[shown(one, fleet) for one in found.consumers],
+        next=found.following,
+        as_of=found.revision,
+        holders=found.holders,
     )
+
+
+def _provider(text: str | None) -> ProviderId | None:
+    return None if text is None else ProviderId(uuid_of(text, "A provider"))
 
 
 async def read(request: Request[None, Any]) -> ConsumerShown:

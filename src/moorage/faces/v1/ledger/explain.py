@@ -1,4 +1,4 @@
-"""Explanations: why a query finds no candidates."""
+"""Explanations: where a query fits, or why it finds no candidates."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -12,6 +12,8 @@ import msgspec
 from moorage.core.ids import AggregateId, ProviderId
 from moorage.core.ledger.requests import AggregateFilter, CandidateQuery, Group, TraitFilter
 from moorage.core.ledger.search.explain import Explanation, Step, explaining
+from moorage.core.ledger.search.misses import Misses, missing
+from moorage.core.ledger.search.places import Fitting, fitting
 from moorage.core.ledger.search.validation import check_known, check_sense
 from moorage.faces.query_strings.pasted import pasted_query
 from moorage.faces.v1.decoding import body_decode
@@ -23,7 +25,10 @@ from moorage.wire.ledger import (
     ExplainAsked,
     Explained,
     ExplainedAgent,
+    ExplainedMiss,
     ExplainedPart,
+    ExplainedPlace,
+    ExplainedShare,
     ExplainedStep,
     GroupAsked,
     Question,
@@ -32,6 +37,10 @@ from moorage.wire.operations import ledger as operations
 
 AGENTS_NAMED_MAX = 20
 """Agents that an explanation names; the others it only counts."""
+
+
+PLACES_NAMED_MAX = 20
+"""Places that an explanation names, where it fits or nearly fits."""
 
 
 async def explain_query(request: Request[None, ExplainAsked]) -> Explained:
@@ -59,15 +68,18 @@ async def _explained(request: Request[Any, Any], query: CandidateQuery) -> Expla
     service = request.service
     catalog = await service.index.current()
     check_known(catalog, query)
-    explained = shown(await service.searches.reading(explaining(catalog, query)))
+    reading = service.searches.reading
+    explanation = await reading(explaining(catalog, query))
+    explained = shown(explanation)
     if request.project is not None:
         return without_figures(explained)
     if explained.found:
-        return explained
+        return with_places(explained, await reading(fitting(catalog, query, PLACES_NAMED_MAX)))
+    if explained.exhausted:
+        near = await reading(missing(catalog, query, explanation, PLACES_NAMED_MAX))
+        explained = with_misses(explained, near)
     agents = service.fleet.directory.agents()
-    return with_agents(
-        explained, await service.searches.reading(not_offering(catalog, agents, query))
-    )
+    return with_agents(explained, await reading(not_offering(catalog, agents, query)))
 
 
 def shown(explained: Explanation) -> Explained:
@@ -111,6 +123,39 @@ def with_agents(explained: Explained, found: list[NotOffered]) -> Explained:
     ]
     counts = Counter(each.reason for each in found)
     return replace(explained, not_offered=dict(counts.most_common()), agents=agents)
+
+
+def with_places(explained: Explained, fitting: Fitting) -> Explained:
+    """Return an explanation that names places where it fits."""
+    places = [
+        ExplainedPlace(
+            root=place.root,
+            name=place.name,
+            shares=[
+                ExplainedShare(
+                    provider=share.provider, name=share.name, takes=share.takes, left=share.left
+                )
+                for share in place.shares
+            ],
+        )
+        for place in fitting.places
+    ]
+    return replace(explained, places=places, more_places=fitting.more, places_exact=fitting.exact)
+
+
+def with_misses(explained: Explained, misses: Misses) -> Explained:
+    """Return an explanation that names the places which lack the least."""
+    named = [
+        ExplainedMiss(
+            part=one.part,
+            provider=one.provider,
+            name=one.name,
+            root=one.root,
+            lacks=[*one.lacks],
+        )
+        for one in misses.nearest
+    ]
+    return replace(explained, misses=named, more_misses=misses.more)
 
 
 def without_figures(explained: Explained) -> Explained:

@@ -11,6 +11,7 @@ from typing import TypeVar
 from msgspec import Raw
 
 from moorage.core.errors import Code
+from moorage.core.ids import ProviderId
 from moorage.core.ledger.reshaping.plan import ReshapePlan
 from moorage.faces.json_decoding import decoded
 from moorage.faces.v1.decoding import body_decode
@@ -27,11 +28,11 @@ from moorage.service.ledger.reshapes import (
 )
 from moorage.service.values import uuid_of
 from moorage.wire.operations import reshapes as operations
-from moorage.wire.pages import PageAsked
 from moorage.wire.reshapes import (
     ReshapeAsked,
     ReshapeEffect,
     ReshapePage,
+    ReshapesAsked,
     ReshapeWanted,
     UndoWanted,
 )
@@ -63,10 +64,14 @@ async def commit(request: Request[bytes, None]) -> Raw:
     return await asyncio.to_thread(texts.committed_text, done)
 
 
-async def page(request: Request[None, PageAsked]) -> ReshapePage:
+async def page(request: Request[None, ReshapesAsked]) -> ReshapePage:
     """Return reshapes, newest first."""
-    asked = request.parameters
-    records, following = await request.service.reshapes.page(asked.cursor, asked.limit)
+    asked, reshapes = request.parameters, request.service.reshapes
+    if asked.tree is None:
+        records, following = await reshapes.page(asked.cursor, asked.limit)
+    else:
+        tree = ProviderId(uuid_of(asked.tree, "A provider"))
+        records, following = await reshapes.page_of_tree(asked.cursor, asked.limit, tree)
     return ReshapePage(reshapes=[*map(texts.entry_of, records)], next=following)
 
 

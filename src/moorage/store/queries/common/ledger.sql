@@ -179,6 +179,23 @@ SELECT uuid, generation, project_id, user_id, consumer_type, created_at, updated
 FROM holder JOIN consumer ON consumer.uuid = holder.consumer
 WHERE holder.provider = $3 AND holder.consumer > $1 ORDER BY holder.consumer LIMIT $2;
 
+-- name: consumers_window_by_tree --
+SELECT uuid, generation, project_id, user_id, consumer_type, created_at, updated_at, allocations
+FROM (
+    SELECT DISTINCT holder.consumer AS held
+    FROM provider JOIN holder ON holder.provider = provider.uuid
+    WHERE provider.root = (SELECT own.root FROM provider AS own WHERE own.uuid = $3)
+        AND holder.consumer > $1
+    ORDER BY held LIMIT $2
+) AS found JOIN consumer ON consumer.uuid = found.held ORDER BY uuid;
+
+-- name: holders_count --
+SELECT COUNT(*) FROM holder WHERE provider = $1;
+
+-- name: holders_count_by_tree --
+SELECT COUNT(DISTINCT holder.consumer) FROM provider JOIN holder ON holder.provider = provider.uuid
+WHERE provider.root = (SELECT own.root FROM provider AS own WHERE own.uuid = $1);
+
 -- name: reshape_load --
 SELECT id, at, who, role, reason, digest, request, providers, consumers, undoes, undone_by,
     summary, generations, inverse

@@ -265,6 +265,14 @@ SELECT uuid, generation FROM provider WHERE uuid = ANY (ARRAY(
     SELECT json_object_keys(allocations::json) FROM consumer WHERE consumer.uuid = $1
 ));
 
+-- The same with a mark at those that have changed a provider of a tree.
+-- name: reshapes_window_by_tree --
+SELECT id, at, who, role, reason, digest, request, providers, consumers, undoes, undone_by, EXISTS (
+    SELECT 1 FROM json_object_keys(generations::json -> 'providers') AS changed (uuid)
+        JOIN provider ON provider.uuid = changed.uuid
+    WHERE provider.root = (SELECT own.root FROM provider AS own WHERE own.uuid = $4)
+) FROM reshape WHERE (at, id) < ($1, $2) ORDER BY at DESC, id DESC LIMIT $3;
+
 -- What the consumers of `usage_consumers_count` hold, and how many of them hold it; groups of types
 -- and of classes begin after $8. 
 -- name: usage_amounts_load --

@@ -1,0 +1,174 @@
+"""The page of a machine: who has it, its tree, leases, agent and story, as of one revision."""
+
+from typing import Any
+from uuid import UUID, uuid4
+
+from tests.faces.dashboard.support.browserless import Browser, Page, signed_in
+from tests.faces.dashboard.support.elements import every
+from tests.faces.v1.leasing import make_pool
+from tests.faces.v1.native import Native
+from tests.faces.v1.reshaping import Split
+
+MANY = 45
+SHOWN = 20
+
+
+def machine(native: Native, name: str, parts: int = 0, **more: Any) -> str:
+    """Create a machine with parts; return its UUID."""
+    root = str(uuid4())
+    wanted = [{"uuid": root, "name": name, "inventories": {"VCPU": {"total": 96}}, **more}]
+    wanted += [
+        {
+            "uuid": str(uuid4()),
+            "name": f"{name}-part{number}",
+            "parent": root,
+            "inventories": {"MEMORY_MB": {"total": 512}},
+        }
+        for number in range(parts)
+    ]
+    answer = native.ask("POST", "/v1/providers:bulk", {"providers": wanted})
+    assert answer.body["created"] == 1 + parts, answer
+    return root
+
+
+def claim(native: Native, root: str, project: str = "shop", **resources: int) -> str:
+    """Claim something of a machine; return the consumer."""
+    group = {"resources": resources, "in_tree": root}
+    body = {"groups": [group], "project_id": project, "user_id": "alice"}
+    answer = native.ask("POST", "/v1/claims", body)
+    assert answer.status == 201, answer
+    return str(answer.body["consumer"])
+
+
+def reader(native: Native) -> Browser:
+    """Return somebody who may see everything."""
+    return signed_in(native, "admin")
+
+
+def consumers(page: Page) -> list[str]:
+    """Return the ids of the rows of consumers."""
+    ids = (one.attributes.get("id", "") for one in every(page, "tr"))
+    return [one for one in ids if one.startswith("consumer-")]
+
+
+def test_who_has_it_is_answered(native: Native) -> None:
+    """Consumers of the whole tree with amounts there, projects and links; the verdict first."""
+    root = machine(native, f"who-{uuid4()}", parts=2)
+    other = machine(native, f"other-{uuid4()}")
+    first = claim(native, root, VCPU=4, MEMORY_MB=100)
+    claim(native, root, project="a b/c", MEMORY_MB=8)
+    elsewhere = claim(native, other, VCPU=1)
+    page = reader(native).get(f"/ui/fleet/machines/{root}")
+    assert page.status == 200 and page.document.inline == []
+    assert "2 consumers" in page.document.text
+    assert f"/ui/consumers/{first}" in page.document.links
+    assert elsewhere[:8] not in page.body
+    assert {"/ui/consumers?project=a%20b/c&amp;user=alice"} & {
+        link.replace("&", "&amp;") for link in page.document.links
+    }
+    (row,) = every(page, "tr", id=f"consumer-{first}")
+    assert "4 VCPU" in row.text and "100 MEMORY_MB" in row.text
+
+
+def test_many_consumers_are_counted(native: Native) -> None:
+    """The page shows some and counts the others; the link leads to all, page by page."""
+    root = machine(native, f"many-{uuid4()}", parts=1)
+    for _ in range(MANY):
+        claim(native, root, VCPU=1, MEMORY_MB=1)
+    browser = reader(native)
+    page = browser.get(f"/ui/fleet/machines/{root}")
+    assert len(consumers(page)) == SHOWN
+    assert f"{MANY - SHOWN} more" in page.document.text
+    assert f"/ui/consumers?tree={root}" in page.document.links
+    listed = browser.get(f"/ui/consumers?tree={root}")
+    assert len(consumers(listed)) == MANY
+    assert f"{MANY} consumers in all" in listed.document.text
+    assert listed.document.revisions == page.document.revisions
+    answer = native.ask("GET", f"/v1/consumers?tree={root}&limit=10").body
+    seen = {one["uuid"] for one in answer["consumers"]}
+    assert answer["holders"] == MANY and len(seen) == 10
+    while answer["next"]:
+        answer = native.ask(
+            "GET", f"/v1/consumers?tree={root}&limit=10&cursor={answer['next']}"
+        ).body
+        assert answer["holders"] is None
+        assert not seen & {one["uuid"] for one in answer["consumers"]}
+        seen |= {one["uuid"] for one in answer["consumers"]}
+    assert len(seen) == MANY
+
+
+def test_the_tree_is_shown_with_inventories(native: Native) -> None:
+    """Each child with its own, from whichever provider of the tree one comes."""
+    name = f"tree-{uuid4()}"
+    root = machine(native, name, parts=3, traits=["COMPUTE_NODE"])
+    listed = native.ask("GET", "/v1/providers?limit=1000").body["providers"]
+    child = next(one["uuid"] for one in listed if one["parent"] == root)
+    for uuid in (root, child):
+        text = reader(native).get(f"/ui/fleet/machines/{uuid}").document.text
+        for number in range(3):
+            assert f"{name}-part{number}" in text
+        assert "COMPUTE_NODE" in text and "96" in text
+
+
+def test_leases_of_a_machine(native: Native) -> None:
+    """By the labels of gates and governors, and by allocations; those of others are not shown."""
+    name, pool = f"leased-{uuid4()}", make_pool(native, limit=9)
+    root = machine(native, name)
+    needs = [{"pool": pool, "units": 1}]
+    consumer = str(uuid4())
+    allocations = {
+        "consumer": consumer,
+        "allocations": {root: {"VCPU": 2}},
+        "project_id": "p",
+        "user_id": "u",
+    }
+    wanted: list[dict[str, Any]] = [
+        {"labels": {"node": root}},
+        {"labels": {"holder": name}},
+        {"labels": {"holder": f"metal3/{name}"}},
+        {"labels": {"host": name}},
+        {"allocations": allocations},
+        {"labels": {"holder": f"x{name}"}},
+        {"labels": {"build": name}},
+        {},
+    ]
+    ids = []
+    for number, more in enumerate(wanted):
+        body = {"needs": needs, "key": f"{name}-{number}", "ttl": 3600, **more}
+        answer = native.ask("POST", "/v1/leases", body)
+        assert answer.status in (201, 202), answer
+        ids.append(answer.body["id"])
+    found = native.ask("GET", f"/v1/leases?machine={name}&machine={root}").body["leases"]
+    assert [one["id"] for one in found] == ids[:5]
+    links = reader(native).get(f"/ui/fleet/machines/{root}").document.links
+    for number, lease in enumerate(ids):
+        assert (f"/ui/leases/{lease}" in links) == (number < 5), wanted[number]
+    many = "&".join(f"machine={number}" for number in range(33))
+    assert native.ask("GET", f"/v1/leases?{many}").status == 400
+
+
+def test_the_story_has_reshapes_and_actions(native: Native) -> None:
+    """Newest first, with links; a reshape of another tree is not in it."""
+    split = Split(native)
+    reshape = split.committed().body["id"]
+    other = Split(native).committed().body["id"]
+    native.ask("POST", f"/v1/providers/{split.host}/drain", {"reason": "a fan is loud"})
+    browser = reader(native)
+    page = browser.get(f"/ui/fleet/machines/{split.host}")
+    assert f"/ui/reshapes/{reshape}" in page.document.links
+    assert f"/ui/reshapes/{other}" not in page.document.links
+    text = page.document.text
+    assert text.index("provider.drain by") < text.index("Reshaped by") < text.rindex("Created")
+    assert "Nothing is offered:" in text and "a fan is loud" in text
+    listed = native.ask("GET", f"/v1/reshapes?tree={split.host}").body
+    assert [one["id"] for one in listed["reshapes"]] == [reshape]
+    assert native.ask("GET", f"/v1/reshapes?tree={uuid4()}").body["reshapes"] == []
+    # Rights: readers see no audit log, so their story has no actions, and no link to it.
+    plain = signed_in(native, "reader").get(f"/ui/fleet/machines/{split.host}").document
+    assert "provider.drain by" not in plain.text and "Reshaped by" in plain.text
+
+
+def test_unknown_machines_are_not_found(native: Native) -> None:
+    """Whatever stands in the address."""
+    for text in (str(UUID(int=1)), "x", "%F0%9F%9A%A2"):
+        assert reader(native).get(f"/ui/fleet/machines/{text}").status == 404
