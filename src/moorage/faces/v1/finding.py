@@ -166,7 +166,7 @@ async def _consumers(request: Finding, text: str, most: int) -> list[Found]:
     reads = request.service.reads
     found: list[Found] = []
     if is_prefix(text):
-        begun, _ = await reads.consumers_page(None, most, ConsumerFilter(prefix=text))
+        begun = await reads.consumers_page(None, most, ConsumerFilter(prefix=text))
         found += [
             Found(
                 kind="consumer",
@@ -174,12 +174,12 @@ async def _consumers(request: Finding, text: str, most: int) -> list[Found]:
                 name=one.uuid,
                 detail=f"{one.consumer_type or 'no type'} of {one.user_id} in {one.project_id}",
             )
-            for one in begun
+            for one in begun.consumers
         ]
     # Identifiers of projects keep their case.
     project = request.parameters.text.strip()
-    some, _ = await reads.consumers_page(None, 1, ConsumerFilter(project_id=project))
-    if some:
+    some = await reads.consumers_page(None, 1, ConsumerFilter(project_id=project))
+    if some.consumers:
         found.append(Found(kind="project", id=project, name=project, detail="has consumers"))
     return found
 
