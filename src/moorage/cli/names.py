@@ -9,6 +9,7 @@ HOMES = {
     "config": "group",
     "consumer": "group",
     "context": "group",
+    "dashboard": "dashboard.command",
     "db": "group",
     "explain": "explain",
     "export": "moving.exports",
@@ -48,6 +49,7 @@ SUMMARIES = {
     "config": "Show the settings.",
     "consumer": "Look at consumers: instances, migrations and others that use providers.",
     "context": "List, choose and delete contexts: the servers that `moorage login` has signed...",
+    "dashboard": "Print a link that signs a browser in to the dashboard, once; open it where...",
     "db": "Migrate, check, back up and restore the database.",
     "explain": "Explain how many providers meet each condition, and which come closest.",
     "export": "Write what another service can take over.",
@@ -84,7 +86,7 @@ SECTIONS = {
     "Machines": ("agent", "group", "report"),
     "Ironic and metal3": ("gate", "ironic", "metal3"),
     "Moving": ("import", "verify", "export"),
-    "Servers": ("login", "context", "whoami"),
+    "Servers": ("login", "context", "whoami", "dashboard"),
     "The server": ("serve", "db", "token", "audit", "heal", "watch", "config"),
 }
 """The sections of the help; a command that is in none is among the others."""

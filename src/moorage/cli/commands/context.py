@@ -20,6 +20,7 @@ from moorage.cli.support.output import (
     show_json,
     show_table,
 )
+from moorage.cli.support.tables import NOTHING
 from moorage.client.contexts import NAME, NAME_FORM, Context, Contexts
 from moorage.client.transport import Transport, server_url, shown_url, token_in, token_of
 from moorage.wire.operations.admin import WHOAMI
@@ -158,11 +159,12 @@ def show(name: str | None, as_json: bool) -> None:
     name = name or found.current
     if name is None:
         raise Failure(NOT_FOUND, "there is no current context: `moorage context use NAME` sets one")
-    shown = {**_shown(name, _known(found, name)), "current": name == found.current}
+    shown = _shown(name, _known(found, name))
     if as_json:
-        show_json(shown)
+        show_json({**shown, "current": name == found.current})
         return
-    rows = [[key, "-" if value is None else str(value)] for key, value in shown.items()]
+    shown["current"] = "yes" if name == found.current else "no"
+    rows = [[key, value or NOTHING] for key, value in shown.items()]
     show_table(["property", "value"], rows)
 
 

@@ -116,6 +116,12 @@ def server_address() -> str:
     return transport.url
 
 
+def server_pages() -> str | None:
+    """Return the address of the dashboard of the server that has answered; None: it has none."""
+    transport: Transport = click.get_current_context().meta[ADDRESSED]
+    return transport.pages
+
+
 def server_now() -> datetime:
     """Return the time by the clock of the server that has answered the running command.
 
