@@ -3,7 +3,14 @@
 const code = new URLSearchParams(location.hash.slice(1)).get("link");
 if (code) {
   history.replaceState(null, "", location.pathname + location.search);
-  const form = document.getElementById("by-link");
-  form.elements.link.value = code;
+  const form = document.createElement("form");
+  form.method = "post";
+  form.action = location.pathname;
+  const field = document.createElement("input");
+  field.type = "hidden";
+  field.name = "link";
+  field.value = code;
+  form.append(field);
+  document.body.append(form);
   form.submit();
 }
