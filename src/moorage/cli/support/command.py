@@ -13,7 +13,6 @@ from click.core import ParameterSource
 from moorage.cli.support.output import UNREACHABLE, USAGE, Failure
 from moorage.cli.support.settings import address_of, config_option, load, settings_options
 from moorage.client.run.options import SERVER
-from moorage.client.targets import target_of
 
 if TYPE_CHECKING:
     from moorage.cli.support.backend import ServerBackend
@@ -75,6 +74,8 @@ def keep_target(options: dict[str, Any], config_file: str | None, server: Words)
     """
     if server.get("url") == "":
         raise Failure(USAGE, "--url is empty: is a variable not set?")
+    from moorage.client.targets import target_of  # deferred: a command's help sends nothing
+
     context = click.get_current_context()
     named = context.get_parameter_source("config_file") is ParameterSource.COMMANDLINE
     local = named or any(value is not None for value in options.values())
