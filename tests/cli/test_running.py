@@ -12,6 +12,8 @@ from moorage.client.commands import COMMANDS
 from tests.cli.command import COMMAND, SECONDS, answer, moorage, refusal, write_private
 from tests.e2e.support.server import serve
 
+SIGN_IN = "set one with --token-file or MOORAGE_TOKEN, or sign in with `moorage login URL`"
+
 
 def command_named(name: str) -> click.Command:
     """Return a command of the command line by its full name."""
@@ -133,7 +135,16 @@ def test_best_effort_always_ignores_wrong_settings(tmp_path: Path) -> None:
 
 def test_without_standard_error_the_command_runs(tmp_path: Path) -> None:
     """With standard error closed nothing is reported, but the command still runs."""
-    words = [*COMMAND, "run", "--pool", "p", "--", "sh", "-c", "echo ran; exit 3"]
+    words = [
+        *COMMAND,
+        "run",
+        "--unlimited-without-server",
+        "-p",
+        "p",
+        "sh",
+        "-c",
+        "echo ran; exit 3",
+    ]
     done = subprocess.run(
         ["sh", "-c", '"$@" 2>&-', "sh", *words],
         cwd=tmp_path,
@@ -198,7 +209,7 @@ def test_missing_tokens_and_wrong_addresses(tmp_path: Path) -> None:
         assert message == f"no lease of demo: {wanted}"
         for words in (["pool", "list"], ["top", "--once"], ["lease", "list"]):
             message = refusal(6, *words, directory=elsewhere, MOORAGE_URL=url)
-            assert message == "the server requires a token; set one with --token or MOORAGE_TOKEN"
+            assert message == f"the server requires a token; {SIGN_IN}"
         token = f" {secret}\n"
         for words in (run, ["pool", "list"]):
             done = moorage(*words, directory=elsewhere, MOORAGE_URL=url, MOORAGE_TOKEN=token)

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from moorage.client import contexts
 from moorage.client.transport import Token, Transport, token_in, token_of
 
 URL = "MOORAGE_URL"
@@ -63,25 +62,31 @@ def target_of(
     given = words.get("url"), words.get("context")
     if all(given):
         raise ValueError("--url and --context exclude each other: use one of them")
-    path = contexts.path_of(environ)
     if given[1]:
-        return _of_context(path, given[1], words, {})
+        return _of_context(given[1], words, {}, environ)
     if environ.get(URL) and environ.get(CONTEXT) and not given[0]:
         raise ValueError(f"{URL} and {CONTEXT} exclude each other: set one of them")
     url = given[0] or environ.get(URL)
     name = None if url or local else environ.get(CONTEXT)
     if not (url or local or name or any(environ.get(variable) for variable in LOCAL)):
-        name = contexts.read(path).current
+        from moorage.client import contexts  # deferred: as below
+
+        name = contexts.read(contexts.path_of(environ)).current
     if name:
-        return _of_context(path, name, words, environ)
+        return _of_context(name, words, environ, environ)
     return Target(url or None, token_named(words, environ), *_trusted(words, environ))
 
 
 def _of_context(
-    path: str | None, name: str, words: Mapping[str, Any], environ: Mapping[str, str]
+    name: str, words: Mapping[str, Any], environ: Mapping[str, str], found_by: Mapping[str, str]
 ) -> Target:
-    """Return the server of a context; options and variables replace its parts."""
-    found = contexts.named(path, name)
+    """Return the server of a context; options and variables replace its parts.
+
+    `found_by` are the variables by which the file of contexts is found.
+    """
+    from moorage.client import contexts  # deferred: in CI, variables name the server
+
+    found = contexts.named(contexts.path_of(found_by), name)
     token = token_named(words, environ)
     if token is None and found.token is not None:
         token = token_of(found.token, f"the token of context {name}")

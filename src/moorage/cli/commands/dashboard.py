@@ -16,7 +16,7 @@ DISPLAYS = ("DISPLAY", "WAYLAND_DISPLAY")
 """Variables of a desktop. Without one, a browser would take over the terminal."""
 
 
-@click.command(epilog=example("moorage dashboard", "moorage dashboard --no-browser"))
+@click.command("dashboard", epilog=example("moorage dashboard", "moorage dashboard --no-browser"))
 @administering
 @click.option("--no-browser", is_flag=True, help="Only print the link.")
 @json_option

@@ -47,15 +47,20 @@ Words = dict[str, str | None]
 
 
 def with_server_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options that name a server; their values become the argument `server`."""
+    """Add the options that name a server; their values become the argument `server`.
+
+    A command that has one of their names already, such as the context of kubectl, keeps it.
+    """
+    taken = {parameter.name for parameter in getattr(command, "__click_params__", ())}
+    names = [name for name in SERVER_WORDS if name not in taken]
 
     @functools.wraps(command)
     def wrapped(*args: Any, **options: Any) -> None:
-        words = {name: options.pop(name) for name in SERVER_WORDS}
+        words = {name: options.pop(name) for name in names}
         command(*args, server=words, **options)
 
     for option in reversed(SERVER):
-        if option.word in SERVER_WORDS:
+        if option.word in names:
             kind: Any = click.Path() if option.metavar == "FILE" else str
             decorate = click.option(
                 option.name, type=kind, metavar=option.metavar, help=option.meaning
