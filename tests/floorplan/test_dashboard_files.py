@@ -9,8 +9,11 @@ import pytest
 from moorage.faces.dashboard.rendering import TEMPLATES
 from moorage.faces.dashboard.static_files import FOLDER, assets
 
-SCRIPT_BYTES_MAX = 11_800
-"""All scripts together, compressed. Lower it when they shrink; never raise it above 30 KB."""
+SCRIPT_BYTES_MAX = 12_000
+"""All scripts together, compressed. Lower it when they shrink; never raise it above 30 KB.
+
+The 270 bytes of `sign_in.js` are loaded by the page that signs in, and by no other.
+"""
 
 STYLE_BYTES_MAX = 4_500
 INLINE = re.compile(r"<style|\sstyle\s*=|\son[a-z]+\s*=|javascript:|<script(?![^>]*\ssrc=)")

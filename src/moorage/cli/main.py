@@ -119,7 +119,7 @@ def _hinted(error: click.ClickException) -> click.ClickException:
     """Return a failure; one for the verb of another program says which command is meant."""
     if not isinstance(error, click.exceptions.NoSuchCommand) or error.ctx is None:
         return error
-    from moorage.cli.support.hints import hint  # deferred: it imports what it names
+    from moorage.cli.hints import hint  # deferred: it imports what it names
 
     rest = error.ctx.meta[WORDS] if error.ctx.parent is None else ()
     meant = hint(cli, error.ctx.command_path, error.command_name, rest)

@@ -1,7 +1,7 @@
 """One file per command of `moorage`.
 
-`serve.py`, `config.py`, `db.py`, `token.py`, `context.py`, which has `moorage login`, too,
-`dashboard.py`, `watch.py`, `explain.py`, `pool/`, `audit/` with
+`serve.py`, `config.py`, `db.py`, `token.py`, `signing_in/`, which has `moorage login` and
+`moorage dashboard`, `watch.py`, `explain.py`, `pool/`, `audit/` with
 `heal.py`, `apply.py`, `simulate.py`, `lease.py`, `fleet.py`, `provider.py`, `consumer.py` and
 `reshape.py` with `reshape_plans.py` about the ledger, `top/`, which draws on the whole screen,
 `agent.py` with `agent_group.py`, `group.py` about groups of reporters and their reports, `ironic/`,

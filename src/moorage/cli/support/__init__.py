@@ -8,8 +8,7 @@
 * Input: `options.py`, `settings.py`, `durations.py`, `environment.py`, `completion.py`; `ids.py`
   finds the id that begins with a text, `pool_files.py` reads files of pools, `documents.py` plans
   and evidence, `jobs.py` the jobs to simulate; `irreversible.py` asks before what cannot be undone,
-  `backup_folder.py` keeps the newest backups, `context_file.py` the contexts; `hints.py` says what
-  somebody means who types the verbs of other programs.
+  `backup_folder.py` keeps the newest backups.
 * Output: `output.py` prints, `progress.py` how far a command is; `tables.py` draws lists for a
   terminal, which `terminal.py` measures; `views/` has what is printed about pools, leases, the
   fleet, rollouts and reports.

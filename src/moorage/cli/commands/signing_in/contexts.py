@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import click
 
-from moorage.cli.support import context_file
+from moorage.cli.commands.signing_in import context_file
 from moorage.cli.support.backend import refusals_translated
 from moorage.cli.support.options import example, json_option
 from moorage.cli.support.output import (
@@ -16,6 +16,7 @@ from moorage.cli.support.output import (
     NOT_FOUND,
     USAGE,
     Failure,
+    say,
     say_or_json,
     show_json,
     show_table,
@@ -142,7 +143,7 @@ def list_(as_json: bool) -> None:
         show_json([{**one, "current": one["context"] == found.current} for one in shown])
         return
     if not shown:
-        click.echo("moorage: there are no contexts; sign in with `moorage login URL`", err=True)
+        say("moorage: there are no contexts; sign in with `moorage login URL`", err=True)
     rows = [
         ["*" if one["context"] == found.current else "-", one["context"], one["url"], one["token"]]
         for one in shown

@@ -5,8 +5,8 @@ import json
 import pytest
 from click.testing import CliRunner
 
+from moorage.cli.hints import OURS, VERBS
 from moorage.cli.main import cli
-from moorage.cli.support.hints import OURS, VERBS
 from tests.cli.test_help import leaves
 
 HINTS = {
