@@ -344,7 +344,7 @@ def v1(sizes: Sizes) -> Iterator[Probe]:
     for by in ("class", "trait", "aggregate"):
         yield asked(f"capacity by {by}", "GET", "/v1/capacity", f"/v1/capacity?by={by}")
     yield asked("whoami", "GET", "/v1/whoami")
-    yield asked("sign-in link", "POST", "/v1/sign-in-links")
+    yield asked("link for a foreign token", "POST", "/v1/sign-in-links")
     yield from _admission(asked, sizes)
     yield from slots(asked)
     yield from fleet(asked)
