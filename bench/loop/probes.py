@@ -347,6 +347,7 @@ def v1(sizes: Sizes) -> Iterator[Probe]:
         yield asked(f"capacity by {by}", "GET", "/v1/capacity", f"/v1/capacity?by={by}")
     yield asked("find", "GET", "/v1/find", "/v1/find?text=no-such-name")
     yield asked("whoami", "GET", "/v1/whoami")
+    yield asked("link for a foreign token", "POST", "/v1/sign-in-links")
     yield from _admission(asked, sizes)
     yield from slots(asked)
     yield from fleet(asked)

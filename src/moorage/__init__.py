@@ -5,7 +5,7 @@ governs other systems, `faces/` the APIs, `client/` what runs on other machines,
 settings, `service/` the use cases, `store/` the database, `core/` the rules, `wire/` the words of
 the native API. Imports run downwards only. `__main__.py` runs all commands, or without the extra
 `server` those of `client/`; `extras.py` says what to install, `starting.py` makes imports cheaper,
-`systemd/` notifies systemd and takes its sockets.
+`ownership.py` decides which files to trust, `systemd/` notifies systemd and takes its sockets.
 Start reading at `serve/` for the running process and at `core/ledger/` for the rules.
 """
 

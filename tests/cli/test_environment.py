@@ -7,13 +7,8 @@ import pytest
 
 from moorage.cli.support.environment import known_variables, misspelt
 from moorage.client.run import labels
-from moorage.client.run.parse import (
-    REQUIRE_VARIABLE,
-    TOKEN_FILE_VARIABLE,
-    TOKEN_VARIABLE,
-    URL_VARIABLE,
-)
-from moorage.client.run.variables import READ, nearly
+from moorage.client.run.variables import READ, UNLIMITED, nearly
+from moorage.client.targets import CA_FILE, CERTIFICATE, CONTEXT, TOKEN, TOKEN_FILE, URL
 from moorage.config.settings import FIELDS
 from tests.cli.command import moorage, refusal
 from tests.client.single import finished
@@ -82,7 +77,7 @@ def test_known_variables_are_not_reported() -> None:
     assert nearly(dict.fromkeys(known, "1")) == []
     assert misspelt({"MOORAGE_PORTS": "1", "MOORAGE_LEASE_IDS": "1"}) != []
     assert {f"MOORAGE_{name.upper()}" for name in FIELDS} < KNOWN
-    own = {URL_VARIABLE, TOKEN_VARIABLE, TOKEN_FILE_VARIABLE, REQUIRE_VARIABLE, labels.VARIABLE}
+    own = {URL, TOKEN, TOKEN_FILE, CONTEXT, CERTIFICATE, CA_FILE, UNLIMITED, labels.VARIABLE}
     assert own == set(READ)
 
 

@@ -12,6 +12,8 @@ from moorage.client.commands import COMMANDS
 from tests.cli.command import COMMAND, SECONDS, answer, moorage, refusal, write_private
 from tests.e2e.support.server import serve
 
+SIGN_IN = "set one with --token-file or MOORAGE_TOKEN, or sign in with `moorage login URL`"
+
 
 def command_named(name: str) -> click.Command:
     """Return a command of the command line by its full name."""
@@ -55,23 +57,22 @@ def test_the_server_of_the_local_database_is_found(tmp_path: Path) -> None:
         assert moorage("lease", "status", "--handle", "h", directory=tmp_path).returncode == 3
 
 
-def test_without_a_server_it_is_a_dry_run(tmp_path: Path) -> None:
-    """The command runs and keeps its exit code; one line says that it is a dry run."""
-    done = moorage("run", "--pool", "p", "sh", "-c", "echo $0; exit 4", directory=tmp_path)
+def test_a_dry_run_without_a_server(tmp_path: Path) -> None:
+    """If it may, the command runs and keeps its exit code; one line says that it is a dry run."""
+    words = ("run", "--unlimited-without-server", "--pool", "p", "sh", "-c", "echo $0; exit 4")
+    done = moorage(*words, directory=tmp_path)
     assert (done.returncode, done.stdout) == (4, "sh\n")
     assert done.stderr.count("\n") == 1
     assert "dry run" in done.stderr
 
 
-def test_a_server_can_be_required(tmp_path: Path) -> None:
-    """With `--require` a folder without a database is an error; a local server is still used."""
+def test_nothing_runs_without_a_server(tmp_path: Path) -> None:
+    """A folder without a database is an error; a local server is used, whatever else may be."""
     run = ("run", "--pool", "demo", "--unreachable-after", "0", "--", "echo", "ran")
-    for words, variables in ((("--require",), {}), ((), {"MOORAGE_REQUIRE": "1"})):
-        line = refusal(125, run[0], *words, *run[1:], directory=tmp_path, **variables)
-        assert "MOORAGE_URL" in line
+    assert "MOORAGE_URL" in refusal(125, *run, directory=tmp_path)
     with serve(tmp_path / "moorage.sqlite"):
         answer("pool", "create", "demo", "--limit", "1", directory=tmp_path)
-        done = moorage(*run, directory=tmp_path, MOORAGE_REQUIRE="1")
+        done = moorage(*run, directory=tmp_path, MOORAGE_UNLIMITED_WITHOUT_SERVER="1")
     assert (done.returncode, done.stdout) == (0, "ran\n")
 
 
@@ -134,7 +135,16 @@ def test_best_effort_always_ignores_wrong_settings(tmp_path: Path) -> None:
 
 def test_without_standard_error_the_command_runs(tmp_path: Path) -> None:
     """With standard error closed nothing is reported, but the command still runs."""
-    words = [*COMMAND, "run", "--pool", "p", "--", "sh", "-c", "echo ran; exit 3"]
+    words = [
+        *COMMAND,
+        "run",
+        "--unlimited-without-server",
+        "-p",
+        "p",
+        "sh",
+        "-c",
+        "echo ran; exit 3",
+    ]
     done = subprocess.run(
         ["sh", "-c", '"$@" 2>&-', "sh", *words],
         cwd=tmp_path,
@@ -199,7 +209,7 @@ def test_missing_tokens_and_wrong_addresses(tmp_path: Path) -> None:
         assert message == f"no lease of demo: {wanted}"
         for words in (["pool", "list"], ["top", "--once"], ["lease", "list"]):
             message = refusal(6, *words, directory=elsewhere, MOORAGE_URL=url)
-            assert message == "the server requires a token; set one with --token or MOORAGE_TOKEN"
+            assert message == f"the server requires a token; {SIGN_IN}"
         token = f" {secret}\n"
         for words in (run, ["pool", "list"]):
             done = moorage(*words, directory=elsewhere, MOORAGE_URL=url, MOORAGE_TOKEN=token)

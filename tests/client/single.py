@@ -14,8 +14,8 @@ ROOT = Path(__file__).resolve().parents[2]
 SECONDS = 60.0
 PYTHON = os.environ.get("MOORAGE_TEST_PYTHON", sys.executable)
 """The interpreter that runs the single file: any Python from 3.9 on."""
-BARE = {"PATH": os.defpath, "LC_ALL": "C.UTF-8"}
-"""An environment without variables of Moorage."""
+BARE = {"PATH": os.defpath, "LC_ALL": "C.UTF-8", "XDG_CONFIG_HOME": "/nonexistent"}
+"""An environment without variables of Moorage, and without contexts."""
 
 # A background shell may start the tests with these signals ignored, which children inherit.
 for _number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):

@@ -203,7 +203,9 @@ def test_installed_without_extras(kind: str, tmp_path: Path) -> None:
     for words in (["version"], ["--version"]):
         assert alone.typed(*words).stdout == f"moorage {__version__}\n"
         assert alone.run("-m", "moorage", *words).stdout == f"moorage {__version__}\n"
-    run = alone.typed("run", "--pool", "p", "--", "sh", "-c", "echo x; exit 7")
+    run = alone.typed(
+        "run", "--unlimited-without-server", "-p", "p", "--", "sh", "-c", "echo x; exit 7"
+    )
     assert (run.returncode, run.stdout) == (7, "x\n"), run.stderr
     assert "dry run" in run.stderr
     _refused(alone, "serve", "there is no apsw", "server")

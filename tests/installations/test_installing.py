@@ -104,7 +104,19 @@ def check_client(commands: Path) -> None:
     python = python_of(commands)
     for command in ([str(commands / "moorage")], [python, "-m", "moorage"]):
         assert finished([*command, "--version"]).stdout == f"moorage {__version__}\n"
-        ran = finished([*command, "run", "--pool", "p", "--", "sh", "-c", "echo x; exit 7"])
+        ran = finished(
+            [
+                *command,
+                "run",
+                "--unlimited-without-server",
+                "-p",
+                "p",
+                "--",
+                "sh",
+                "-c",
+                "echo x; exit 7",
+            ]
+        )
         assert (ran.returncode, ran.stdout) == (7, "x\n"), ran.stderr
     program = "import moorage.client, pathlib; print(pathlib.Path(moorage.__file__).parent)"
     package = Path(finished([python, "-c", program]).stdout.strip())

@@ -308,7 +308,10 @@ def test_the_start_names_the_dashboard_and_its_token(tmp_path: Path) -> None:
     """After the line that says that it serves."""
     database = tmp_path / "moorage.sqlite"
     with serve(database, "--path-prefix", PREFIX) as server:
-        server.wait_for(f"moorage: the dashboard is at {server.url}{PREFIX}/ui; sign in with the")
+        server.wait_for(
+            f"moorage: the dashboard is at {server.url}{PREFIX}/ui; open it with `moorage"
+            " dashboard`, or sign in with the"
+        )
         (line,) = [line for line in server.said if "dashboard is at" in line]
         assert line.endswith(f"the token in {database}.token\n")
         assert server.said.index(line) == 1 + next(

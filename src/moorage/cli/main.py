@@ -22,6 +22,9 @@ COMPLETE_VARIABLE = "_MOORAGE_COMPLETE"
 UNWRITABLE = (errno.EPIPE, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 """Why the output may not be written."""
 
+WORDS = "moorage.words"
+"""In a context's `meta`: the words after the first command."""
+
 JSON_ASKED = "moorage.json_asked"
 """In a context's `meta`: whether the command line has `--json` before any `--`."""
 
@@ -86,6 +89,7 @@ class _Cli(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """See click. It imports the command; what follows is its work."""
+        ctx.meta[WORDS] = args[1:]
         found = super().resolve_command(ctx, args)
         starting.end()
         return found
@@ -104,10 +108,24 @@ def _errors_as_asked(ctx: click.Context) -> Iterator[None]:
     except click.exceptions.NoArgsIsHelpError:
         raise  # its text is the help
     except click.ClickException as error:
+        shown = _hinted(error)
         if not ctx.meta[JSON_ASKED]:
-            raise _in_one_line(error) from None
-        say(error_json(error), err=True)
+            raise _in_one_line(shown) from None
+        say(error_json(shown), err=True)
         ctx.exit(error.exit_code)
+
+
+def _hinted(error: click.ClickException) -> click.ClickException:
+    """Return a failure; one for the verb of another program says which command is meant."""
+    if not isinstance(error, click.exceptions.NoSuchCommand) or error.ctx is None:
+        return error
+    from moorage.cli.hints import hint  # deferred: it imports what it names
+
+    rest = error.ctx.meta[WORDS] if error.ctx.parent is None else ()
+    meant = hint(cli, error.ctx.command_path, error.command_name, rest)
+    if meant is None:
+        return error
+    return Failure(error.exit_code, f"No such command '{error.command_name}': {meant}", "usage")
 
 
 def _in_one_line(error: click.ClickException) -> click.ClickException:

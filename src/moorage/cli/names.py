@@ -8,6 +8,8 @@ HOMES = {
     "audit": "audit.group",
     "config": "group",
     "consumer": "group",
+    "context": "signing_in.contexts.group",
+    "dashboard": "signing_in.dashboard.command",
     "db": "group",
     "explain": "explain",
     "export": "moving.exports",
@@ -19,6 +21,7 @@ HOMES = {
     "import": "moving.imports",
     "ironic": "group",
     "lease": "group",
+    "login": "signing_in.contexts.login",
     "metal3": "group",
     "pool": "group",
     "provider": "group",
@@ -47,6 +50,8 @@ SUMMARIES = {
     "audit": "Print the audit log, newest first.",
     "config": "Show the settings.",
     "consumer": "Look at consumers: instances, migrations, others that use providers; release...",
+    "context": "List, choose and delete contexts: the servers that `moorage login` has signed...",
+    "dashboard": "Print a link that signs a browser in to the dashboard, once; open it where...",
     "db": "Migrate, check, back up and restore the database.",
     "explain": "Explain how many providers meet each condition, and which come closest.",
     "export": "Write what another service can take over.",
@@ -58,6 +63,7 @@ SUMMARIES = {
     "import": "Take over what another service keeps.",
     "ironic": "Limit the number of nodes that OpenStack Ironic works on at once; report its...",
     "lease": "List, show, move and revoke leases and tickets; keep leases in files.",
+    "login": "Sign in to the server at URL, which then is the one that other commands address.",
     "metal3": "Limit how many hosts metal3 starts at once.",
     "pool": "Create, show, change and pause pools.",
     "provider": "Look at providers: hosts, their parts, and what they share; change, drain,...",
@@ -84,7 +90,8 @@ SECTIONS = {
     "Machines": ("agent", "group", "report"),
     "Ironic and metal3": ("gate", "ironic", "metal3"),
     "Moving": ("import", "verify", "export"),
-    "The server": ("serve", "db", "token", "whoami", "audit", "heal", "watch", "config"),
+    "Servers": ("login", "context", "whoami", "dashboard"),
+    "The server": ("serve", "db", "token", "audit", "heal", "watch", "config"),
 }
 """The sections of the help; a command that is in none is among the others."""
 

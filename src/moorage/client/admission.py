@@ -8,7 +8,7 @@ from typing import Any, Literal
 from moorage.client.calling import Room
 from moorage.client.slots import Slots
 from moorage.client.transport import SECONDS_MAX
-from moorage.wire.admin import OwnerRevoked, OwnerRevokeWanted, WhoAmI
+from moorage.wire.admin import OwnerRevoked, OwnerRevokeWanted, SignInLink, WhoAmI
 from moorage.wire.admission import (
     Lease,
     LeasePage,
@@ -266,6 +266,10 @@ class Admission(Room):
     def whoami(self) -> WhoAmI:
         """Return the caller as the server knows it, and the server's version."""
         return self._call(admin.WHOAMI)
+
+    def sign_in_link(self) -> SignInLink:
+        """Make a one-time link to the dashboard, see `SignInLink`."""
+        return self._call(admin.MAKE_SIGN_IN_LINK)
 
     def outcome(
         self, lease_id: str, result: str, detail: str = "", token: str | None = None

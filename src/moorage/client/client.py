@@ -19,11 +19,10 @@ from moorage.client.reporting import Reporting
 from moorage.client.reshapes import Reshapes
 from moorage.client.run.labels import is_on
 from moorage.client.run.lease.api import Leases
-from moorage.client.run.parse import REQUIRE_VARIABLE, token_of_environment
-from moorage.client.run.variables import nearly
+from moorage.client.run.parse import UNLIMITED_HINT
+from moorage.client.run.variables import UNLIMITED, nearly
+from moorage.client.targets import URL, token_of_environment
 from moorage.client.transport import SECONDS_MAX, Token, Transport, token_in, token_of
-
-URL_VARIABLE = "MOORAGE_URL"
 
 
 class Client:
@@ -45,9 +44,9 @@ class Client:
     ) -> None:
         """Prepare requests to a server; does not connect.
 
-        If no server is set, leases are a dry run, as with `moorage run`: their blocks run without
-        a limit, and a warning in the log says so. Everything else raises ConfigurationError, and
-        with MOORAGE_REQUIRE=1 so does this.
+        If no server is set, it raises ConfigurationError. With MOORAGE_UNLIMITED_WITHOUT_SERVER=1
+        leases are then a dry run, as with `moorage run`: their blocks run without a limit, and a
+        warning in the log says so; everything else raises ConfigurationError.
 
         Args:
             url: the server's, `http://HOST:PORT`; by default that in `MOORAGE_URL`.
@@ -59,9 +58,9 @@ class Client:
 
         Raises:
             ConfigurationError: the URL, the token or the certificate is not valid, or no server is
-                set although one is required.
+                set.
         """
-        url = url or os.environ.get(URL_VARIABLE)
+        url = url or os.environ.get(URL)
         try:
             transport = (
                 Transport(
@@ -152,11 +151,11 @@ class AsyncClient:
 
 
 def _unset() -> str:
-    """Return what to set, as no server is. Raises ValueError: one is required."""
+    """Return that no server is set. Raises ValueError: so nothing may run."""
     hints = "".join(f"; {line}" for line in nearly(os.environ))
-    text = f"no server is set: pass url, or set {URL_VARIABLE}{hints}"
-    if is_on(REQUIRE_VARIABLE, os.environ, False):
-        raise ValueError(f"{text}; one is required ({REQUIRE_VARIABLE})")
+    text = f"no server is set: pass url, or set {URL}{hints}"
+    if not is_on(UNLIMITED, os.environ, False):
+        raise ValueError(f"{text}, {UNLIMITED_HINT}")
     return text
 
 

@@ -38,9 +38,12 @@ class PinnedConnection(http.client.HTTPSConnection):
             )
 
 
-def tls_context(certificate: str | None) -> ssl.SSLContext:
-    """Return how to speak TLS; `certificate`: as of `Transport`. Raises OSError, ValueError."""
-    context = ssl.create_default_context(cafile=certificate)
+def tls_context(certificate: str | None, ca_file: str | None = None) -> ssl.SSLContext:
+    """Return how to speak TLS; the arguments are those of `Transport`.
+
+    Raises OSError, ValueError.
+    """
+    context = ssl.create_default_context(cafile=certificate or ca_file)
     if certificate is not None:
         context.check_hostname = False
         context.verify_flags |= X509_PARTIAL_CHAIN

@@ -108,6 +108,7 @@ class Transport:
         token: Token,
         *,
         certificate: str | None = None,
+        ca_file: str | None = None,
         trusted: ssl.SSLContext | None = None,
         seconds_max: float = SECONDS_MAX,
         answer_bytes_max: int = ANSWER_BYTES_MAX,
@@ -122,7 +123,8 @@ class Transport:
             certificate: a PEM file; trust only a server that presents exactly this certificate (or
                 one of several), whatever its name. It is read again for each connection, because
                 it may be renewed. By default the system's certificate authorities are trusted.
-            trusted: without `certificate`: which authorities are trusted instead.
+            ca_file: a PEM file with the certificate authorities to trust instead of the system's.
+            trusted: as `ca_file`, as a context of TLS.
             seconds_max: longest wait for the server.
             answer_bytes_max: a longer answer counts as none.
             environ: the variables that name proxies, see `proxies`; by default those of the
@@ -146,7 +148,11 @@ class Transport:
         """The time of the newest answer by the server's clock, to the second; None: unknown."""
         self.pages: str | None = None
         """The address of the server's pages for people, by its newest answer; None: it has none."""
-        self._tls = (trusted or _tls(certificate)) if parts.scheme == "https" else None
+        if certificate is not None and ca_file is not None:
+            raise ValueError("a certificate and a CA file exclude each other: use one of them")
+        self._tls = None
+        if parts.scheme == "https":
+            self._tls = trusted or _tls(certificate, ca_file)
         variables = os.environ if environ is None else environ
         self._proxy = proxy_for(parts.scheme, self._host, variables)
 
@@ -351,11 +357,11 @@ class Transport:
         return connection
 
 
-def _tls(certificate: str | None) -> ssl.SSLContext:
+def _tls(certificate: str | None, ca_file: str | None) -> ssl.SSLContext:
     """Return how to speak TLS, see `tls_context`. Raises OSError, ValueError."""
     from moorage.client.tls import tls_context  # deferred: most commands reach a local server
 
-    return tls_context(certificate)
+    return tls_context(certificate, ca_file)
 
 
 def token_of(text: str, source: str) -> str:

@@ -30,8 +30,8 @@ from moorage.core.limits import (
     QUERY_PARAMETERS_MAX,
     TOKEN_CACHE_MAX,
 )
+from moorage.ownership import UntrustedError, read_own
 from moorage.store.addresses import has_password, is_postgres, with_password
-from moorage.store.ownership import UntrustedError, read_own
 
 if TYPE_CHECKING:
     from moorage.config.placement_conf import PlacementConf

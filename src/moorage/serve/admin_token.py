@@ -4,11 +4,11 @@ import logging
 import os
 
 from moorage.config import ConfigError
+from moorage.ownership import UntrustedError
 from moorage.serve.files import Files
 from moorage.service.access.audit import Actor
 from moorage.service.access.roles import Role
 from moorage.service.app import Service
-from moorage.store.ownership import UntrustedError
 
 NAME = "admin"
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from moorage.ownership import read_own, read_secret
 from moorage.store.addresses import is_postgres, password_removed, sqlite_path
-from moorage.store.ownership import read_own, read_secret
 
 
 class Announcement(Struct, frozen=True):

@@ -10,6 +10,7 @@ from moorage.config.prefixes import prefix_parse
 from moorage.config.settings import Settings
 from moorage.faces.web import Receive, Scope, Send, answer_send, headers_of
 from moorage.serve.app import Face
+from moorage.store.addresses import is_postgres
 
 HTML, ANYTHING = "text/html", "*/*"
 PAGES = "/ui"
@@ -55,4 +56,8 @@ def pages_line(settings: Settings, token_file: Path, url: str) -> str:
         "keystone": "a token of Keystone or Moorage",
         "noauth2": "the token admin",
     }[settings.auth]
-    return f"moorage: the dashboard is at {address}; sign in with {token}\n"
+    # Commands find this server only beside its own database.
+    opened = "open it with `moorage dashboard`, or "
+    if settings.auth != "token" or is_postgres(settings.database):
+        opened = ""
+    return f"moorage: the dashboard is at {address}; {opened}sign in with {token}\n"

@@ -11,10 +11,10 @@
 * Engines: `sqlite/` and `postgres/`. Only `open.py` selects one, by the address (`addresses.py`).
   `migrations.py` knows the versions of the schema.
 * Safety: `high_water_mark.py` detects a restored database, `formats.py` decides which releases may
-  write, `unknown_members.py` preserves data of newer releases, `ownership.py` checks who may change
-  a file, `directories.py` makes names of files durable, `unfinished.py` hides a backup until it is
-  complete, `check.py` finds inconsistent rows, with
-  `differences.py`, and offers that no agent makes, `receipts.py` deletes old receipts of commits.
+  write, `unknown_members.py` preserves data of newer releases, `directories.py` makes names of
+  files durable, `unfinished.py` hides a backup until it is complete, `check.py` finds inconsistent
+  rows, with `differences.py`, and offers that no agent makes, `receipts.py` deletes old receipts of
+  commits.
 
 May import: `core`.
 """

@@ -128,6 +128,17 @@ class WhoAmI:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SignInLink:
+    """A one-time link to the dashboard: `code`, which works once, and until `expires_at`.
+
+    The address is that of the page that signs in, with `#link=CODE` after it.
+    """
+
+    code: str
+    expires_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BackupWanted:
     """A request for a backup: `name` is a new file in the server's `backup_directory`.
 

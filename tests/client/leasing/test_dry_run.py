@@ -4,6 +4,7 @@ import asyncio
 import logging
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,14 +12,16 @@ from moorage.client import AsyncClient, Client, ConfigurationError
 from tests.cli.command import moorage
 
 PROGRAM = "from moorage.client import Client\nwith Client().lease('any'):\n    print('runs')"
-TOLD = ("no server is set", "dry run", "without a lease", "without a limit", "MOORAGE_REQUIRE=1")
+TOLD = ("no server is set", "dry run", "without a lease", "without a limit")
+UNLIMITED = "MOORAGE_UNLIMITED_WITHOUT_SERVER"
 
 
 @pytest.fixture(autouse=True)
 def no_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Set no server."""
-    for name in ("MOORAGE_URL", "MOORAGE_TOKEN", "MOORAGE_REQUIRE"):
+    """Set no server, and permit to run without a limit."""
+    for name in ("MOORAGE_URL", "MOORAGE_TOKEN"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv(UNLIMITED, "1")
 
 
 def test_a_block_runs(caplog: pytest.LogCaptureFixture) -> None:
@@ -60,21 +63,25 @@ def test_what_is_no_lease() -> None:
         client.lease("any", units=0)
 
 
-@pytest.mark.parametrize("value", ["1", "yes"])
-def test_required(value: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """One variable makes it an error, for programs and for commands."""
-    monkeypatch.setenv("MOORAGE_REQUIRE", value)
+@pytest.mark.parametrize("value", [None, "", "0", "no", "maybe"])
+def test_not_permitted(value: str | None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Without the variable it is an error, for programs and for commands."""
+    if value is None:
+        monkeypatch.delenv(UNLIMITED)
+    else:
+        monkeypatch.setenv(UNLIMITED, value)
     for kind in (Client, AsyncClient):
-        with pytest.raises(ConfigurationError, match="MOORAGE_REQUIRE"):
+        with pytest.raises(ConfigurationError, match=UNLIMITED):
             kind()
     words = ("run", "--pool", "any", "--", "true")
-    done = moorage(*words, directory=tmp_path, MOORAGE_REQUIRE=value)
-    assert (done.returncode, "MOORAGE_REQUIRE" in done.stderr) == (125, True)
+    done = moorage(*words, directory=tmp_path, **{UNLIMITED: value or ""})
+    assert (done.returncode, UNLIMITED in done.stderr) == (125, True)
 
 
 def test_both_say_the_same(tmp_path: Path) -> None:
     """On standard error, with the exit code of what runs."""
-    python = moorage("run", "-p", "any", "--", sys.executable, "-c", PROGRAM, directory=tmp_path)
+    where: dict[str, Any] = {"directory": tmp_path, UNLIMITED: "1"}
+    python = moorage("run", "-p", "any", "--", sys.executable, "-c", PROGRAM, **where)
     assert (python.returncode, python.stdout) == (0, "runs\n")
     command, program = python.stderr.splitlines()
     for word in TOLD:

@@ -12,7 +12,7 @@ import pytest
 from tests.client.screen import Screen, shell_command, state
 from tests.client.single import BARE, PYTHON, SECONDS, catching, command, finished, started
 
-RUN = ("run", "--pool", "p", "--")
+RUN = ("run", "--unlimited-without-server", "--pool", "p", "--")
 """No server is set, so these tests are only about the command."""
 
 
@@ -66,22 +66,22 @@ def test_commands_that_cannot_be_run(tmp_path: Path) -> None:
     assert finished(*RUN, "plain", PATH=path).returncode == 6
 
 
-def test_a_server_can_be_required() -> None:
-    """With `--require` or its variable nothing runs without a server: 125 for `run`, else 2."""
-    for words, variables in (
-        (("--require",), {}),
-        ((), {"MOORAGE_REQUIRE": "1"}),
-        ((), {"MOORAGE_REQUIRE": "True"}),
-        (("--best-effort",), {"MOORAGE_REQUIRE": "1"}),
-    ):
-        done = finished("run", "--pool", "p", *words, "--", "echo", "never", **variables)
+def test_nothing_runs_without_a_server() -> None:
+    """Unless an option or its variable says so: 125 for `run`, else 2."""
+    run = ("run", "--pool", "p")
+    for words, value in (((), ""), ((), "0"), ((), "false"), (("--best-effort",), "no")):
+        variables = {"MOORAGE_UNLIMITED_WITHOUT_SERVER": value}
+        done = finished(*run, *words, "--", "echo", "never", **variables)
         assert (done.returncode, done.stdout) == (125, ""), done.stderr
-        assert "MOORAGE_URL" in done.stderr
-    done = finished("lease", "acquire", "--pool", "p", MOORAGE_REQUIRE="1")
-    assert (done.returncode, done.stdout) == (2, "")
-    for no in ("", "0", "false"):
-        assert finished(*RUN, "true", MOORAGE_REQUIRE=no).returncode == 0
-    assert finished(*RUN, "true", MOORAGE_REQUIRE="maybe").returncode == 125
+        assert "MOORAGE_URL" in done.stderr and "MOORAGE_UNLIMITED" in done.stderr
+    for name in ("acquire", "release", "renew", "retry"):
+        done = finished("lease", name, *(run[1:] if name == "acquire" else ("--handle", "none")))
+        assert (done.returncode, done.stdout) == (2, ""), name
+    for yes in ("1", "True", "yes"):
+        done = finished(*run, "--", "true", MOORAGE_UNLIMITED_WITHOUT_SERVER=yes)
+        assert done.returncode == 0, yes
+    assert finished(*run, "--", "true", MOORAGE_UNLIMITED_WITHOUT_SERVER="maybe").returncode == 125
+    assert finished(*RUN, "true").returncode == 0
 
 
 @pytest.mark.parametrize("name", ["TERM", "INT", "HUP", "QUIT", "USR1", "USR2"])

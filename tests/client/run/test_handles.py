@@ -177,6 +177,9 @@ def test_a_new_attempt_is_in_the_handle_before_it_is_made(tmp_path: Path) -> Non
     assert not Path(handle.path).exists()
 
 
+UNLIMITED = {"MOORAGE_UNLIMITED_WITHOUT_SERVER": "1"}
+
+
 def test_slots_are_printed_without_a_server(tmp_path: Path) -> None:
     """One per line, or separated by commas; a missing handle prints nothing and is no error."""
     handle = Handle(str(tmp_path / "handle"))
@@ -192,12 +195,13 @@ def test_slots_are_printed_without_a_server(tmp_path: Path) -> None:
 
 
 def test_dry_runs_succeed(tmp_path: Path) -> None:
-    """Without a server nothing is done, only a handle's path is printed, and the exit code is 0."""
+    """If they may, nothing is done, only a handle's path is printed, and the exit code is 0."""
     path = str(tmp_path / "handle")
-    got = finished("lease", "acquire", "--pool", "p", "--handle", path)
+    got = finished("lease", "acquire", "--pool", "p", "--handle", path, **UNLIMITED)
     assert (got.returncode, got.stdout) == (0, f"{path}\n")
     for name in ("release", "renew", "status"):
-        done = finished("lease", name, "--handle", path)
+        assert finished("lease", name, "--handle", path).returncode == 2, "the control"
+        done = finished("lease", name, "--handle", path, "--unlimited-without-server")
         assert (done.returncode, done.stdout) == (0, ""), name
         assert done.stderr.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
@@ -206,5 +210,5 @@ def test_dry_runs_succeed(tmp_path: Path) -> None:
 def test_json_is_one_document(tmp_path: Path) -> None:
     """With `--json` standard output is JSON, also in a dry run."""
     path = str(tmp_path / "handle")
-    answer = finished("lease", "acquire", "--pool", "p", "--handle", path, "--json").stdout
-    assert json.loads(answer) == {"leases": []}
+    words = ("lease", "acquire", "--pool", "p", "--handle", path, "--json")
+    assert json.loads(finished(*words, **UNLIMITED).stdout) == {"leases": []}

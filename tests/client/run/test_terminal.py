@@ -9,7 +9,7 @@ import pytest
 from tests.client.screen import Screen, eventually, parent, shell_command, state
 from tests.client.single import PYTHON, command
 
-RUN = ("run", "--pool", "p", "--")
+RUN = ("run", "--unlimited-without-server", "--pool", "p", "--")
 """No server is set, so these tests are only about the terminal."""
 
 PAGER = shlex.join(

@@ -21,7 +21,11 @@ def trap_code(us: str = RELEASE, *signals: str) -> str:
 def shell(script: str) -> tuple[int, list[str]]:
     """Run a script; return its exit code and the lines it printed."""
     done = subprocess.run(
-        ["bash", "-c", script], env=BARE, capture_output=True, text=True, check=False
+        ["bash", "-c", script],
+        env=BARE,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.stderr == "", done.stderr
     return done.returncode, done.stdout.splitlines()
@@ -94,9 +98,14 @@ def test_the_printed_command_is_ours(tmp_path: Path) -> None:
     handle = str(tmp_path / "it's a handle")
     printed = finished("trap", "--handle", handle)
     assert printed.returncode == 0
+    unlimited = {"MOORAGE_UNLIMITED_WITHOUT_SERVER": "1"}
     script = f"trap 'echo before $?' EXIT\n{printed.stdout}\nexit 3"
     done = subprocess.run(
-        ["bash", "-c", script], env=BARE, capture_output=True, text=True, check=False
+        ["bash", "-c", script],
+        env={**BARE, **unlimited},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert (done.returncode, done.stdout) == (3, "before 3\n")
     assert done.stderr == (

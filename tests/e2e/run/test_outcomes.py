@@ -154,4 +154,6 @@ def test_a_script_tells_it(port: Harbour) -> None:
         0,
         "moorage: no lease: there is nothing to report\n",
     )
-    assert "dry run" in finished("lease", "outcome", "", "ok").stderr
+    assert finished("lease", "outcome", "", "ok").returncode == 2
+    permitted = finished("lease", "outcome", "", "ok", "--unlimited-without-server")
+    assert "dry run" in permitted.stderr

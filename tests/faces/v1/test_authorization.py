@@ -40,6 +40,7 @@ CELLS: dict[str, set[str]] = {
     "POST /v1/database/epoch": ADMINS,
     "GET /v1/audit": ADMINS,
     "GET /v1/whoami": ALL | {role.value for role in ScopedRole},
+    "POST /v1/sign-in-links": ALL,
     "GET /v1/providers": UNBOUND,
     "GET /v1/providers/{id}": UNBOUND,
     "POST /v1/providers/{id}/drain": OPERATORS,

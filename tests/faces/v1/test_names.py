@@ -27,6 +27,7 @@ NAMES: dict[str, dict[str, set[str]]] = {
     "POST /v1/tokens": {"owner": {"admin"}},
     "POST /v1/tokens/{id}/rotate": NOTHING,
     "DELETE /v1/tokens/{id}": NOTHING,
+    "POST /v1/sign-in-links": NOTHING,
     "POST /v1/database/backup": NOTHING,
     "POST /v1/database/check": NOTHING,
     "POST /v1/database/epoch": NOTHING,

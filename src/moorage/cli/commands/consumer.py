@@ -6,7 +6,7 @@ import click
 
 from moorage.cli.support import completion, ids
 from moorage.cli.support.command import administering, at_server, server, server_now
-from moorage.cli.support.durations import DurationType
+from moorage.cli.support.durations import SinceType
 from moorage.cli.support.options import WholeNumber, example, json_option, wide_option
 from moorage.cli.support.output import (
     CONFLICT,
@@ -56,7 +56,11 @@ def group() -> None:
     "kind",
     help="Only consumers of this type, such as INSTANCE; unknown: those without a type.",
 )
-@click.option("--older", type=DurationType(), help="Only consumers created at least this long ago.")
+@click.option(
+    "--older",
+    type=SinceType(),
+    help="Only consumers created at least this long ago, or before a date.",
+)
 @click.option(
     "--limit", type=WholeNumber(1, 1_000_000), help="Print at most this many; all by default."
 )

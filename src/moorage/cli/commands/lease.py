@@ -11,7 +11,7 @@ import click
 from moorage.cli.commands.run import attach
 from moorage.cli.support import completion, ids
 from moorage.cli.support.command import administering, at_server, server_now
-from moorage.cli.support.durations import DurationType, duration_text
+from moorage.cli.support.durations import SinceType, duration_text
 from moorage.cli.support.ids import lease_id, leases_with
 from moorage.cli.support.irreversible import Ask, irreversible
 from moorage.cli.support.options import example, json_option, label_option, wide_option
@@ -105,7 +105,7 @@ attach(group)
 )
 @click.option(
     "--older",
-    type=DurationType(),
+    type=SinceType(),
     help="Only leases that have been waiting, granted or ended for at least this long.",
 )
 @click.option(

@@ -58,10 +58,9 @@ def command(name: str) -> click.Command:
     def carry(command: tuple[str, ...] = (), **words: Any) -> None:
         # deferred: a group such as `moorage lease` has many commands that need none of it
         from moorage.client.main import carry_out
-        from moorage.client.run.parse import URL_VARIABLE
 
         local = "url" in words and not name.startswith("agent ")
-        if local and not (words["url"] or os.environ.get(URL_VARIABLE)):
+        if local and not _names_a_server(words):
             with _reported(name):
                 words |= _server_or_trouble(words)
         click.get_current_context().exit(carry_out(name, words, command, US))
@@ -81,6 +80,16 @@ def attach(group: click.Group) -> None:
     for name in COMMANDS:
         if name.startswith(f"{group.name} "):
             group.add_command(command(name))
+
+
+def _names_a_server(words: dict[str, Any]) -> bool:
+    """Return whether options, variables or a context name a server."""
+    from moorage.client.targets import target_of
+
+    try:
+        return target_of(words, os.environ).url is not None
+    except (OSError, ValueError):
+        return True  # and the command says what is wrong
 
 
 @contextmanager
@@ -139,13 +148,13 @@ def _server(words: dict[str, Any]) -> dict[str, Any]:
         database_is_there,
     )
     from moorage.cli.support.settings import load  # in CI name their server, and need none of this
-    from moorage.client.run.parse import token_named
+    from moorage.client.targets import token_named
     from moorage.serve.files import Files
 
     files = Files(load({}, os.environ.get("MOORAGE_CONFIG")).settings.database)
     if not database_is_there(files):
         return {}
     try:
-        return {"server": LocalServer(files, token_named(words))}
+        return {"server": LocalServer(files, token_named(words, os.environ))}
     except (OSError, ValueError) as error:
         raise Failure(USAGE, str(error)) from None

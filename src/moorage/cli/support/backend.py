@@ -14,12 +14,13 @@ from moorage.cli.support.output import FAILED, UNREACHABLE, USAGE, Failure
 from moorage.cli.support.settings import address_of
 from moorage.client.decoding import UndecodableError
 from moorage.client.run.exit_codes import exit_code_of
+from moorage.client.targets import Target
 from moorage.client.transport import RefusedError, Token, Transport, UnreachableError
 from moorage.config.settings import Settings
 from moorage.core.limits import PAGE_MAX
+from moorage.ownership import UntrustedError
 from moorage.serve.files import Files
 from moorage.store.api import Fatal, StoreError
-from moorage.store.ownership import UntrustedError
 from moorage.wire.admin import RotationWanted, TokenWanted
 from moorage.wire.audit import AuditAsked
 from moorage.wire.operations import admin
@@ -124,25 +125,26 @@ def refusals_translated() -> Iterator[None]:
     except RefusedError as refusal:
         hint = ""
         if refusal.status == 401:
-            hint = "; set one with --token or MOORAGE_TOKEN"
+            hint = (
+                "; set one with --token-file or MOORAGE_TOKEN, or sign in with `moorage login URL`"
+            )
         raise Failure(exit_code_of(refusal), f"{refusal}{hint}", refusal.code) from None
 
 
-def find(settings: Settings, url: str | None, token: Token) -> "ServerBackend | DatabaseBackend":
+def find(settings: Settings, target: Target) -> "ServerBackend | DatabaseBackend":
     """Choose the target: the named server, else the announced one, else the database itself.
 
     Args:
         settings: with the address of the database.
-        url: of a server, if one is named.
-        token: for the server; by default the administrator's token next to the database, which is
-            sent only to this database's own server.
+        target: the server, if one is named, and the token for it; by default the administrator's
+            token next to the database, which is sent only to this database's own server.
     """
     try:
         files = Files(settings.database)
     except StoreError as error:
         raise Failure(USAGE, str(error)) from None
     try:
-        found = _named(files, url, token) if url is not None else _announced(files, token)
+        found = _announced(files, target.token) if target.url is None else _named(files, target)
     except (OSError, ValueError) as error:
         raise Failure(USAGE, str(error)) from None
     if found is not None:
@@ -152,16 +154,17 @@ def find(settings: Settings, url: str | None, token: Token) -> "ServerBackend | 
     return DatabaseBackend(address_of(settings))
 
 
-def _named(files: Files, url: str, token: Token) -> ServerBackend:
+def _named(files: Files, target: Target) -> ServerBackend:
     """Return access to the named server."""
     try:
-        announced = files.announced(with_token=token is not None)
+        announced = files.announced(with_token=target.token is not None)
     except UntrustedError:
         announced = None
-    here = announced is not None and announced.url == url
+    here = announced is not None and announced.url == target.url
     # Servers on PostgreSQL are not announced, so it is unknown whether this is one of them.
-    secret = token or (stored_token(files) if here else None)
-    return ServerBackend(Transport(url, secret), str(files.database) if here else None)
+    token = target.token or (stored_token(files) if here else None)
+    transport = target._replace(token=token).transport()
+    return ServerBackend(transport, str(files.database) if here else None)
 
 
 def _announced(files: Files, token: Token) -> ServerBackend | None:

@@ -1,16 +1,18 @@
 """Code that administrative commands share: the target server or database, and the token."""
 
 import functools
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
-from moorage.cli.support.credentials import token_given
 from moorage.cli.support.output import UNREACHABLE, USAGE, Failure
 from moorage.cli.support.settings import address_of, config_option, load, settings_options
+from moorage.client.run.options import SERVER
 
 if TYPE_CHECKING:
     from moorage.cli.support.backend import ServerBackend
@@ -28,31 +30,68 @@ def administering(command: Callable[..., None]) -> Callable[..., None]:
 
     @config_option
     @settings_options("database")
-    @click.option("--url", envvar="MOORAGE_URL", help="Address of the server, http://HOST:PORT.")
-    @click.option("--token", envvar="MOORAGE_TOKEN", help="Token to send to the server.")
+    @with_server_options
     @functools.wraps(command)
     def wrapped(
-        *args: Any,
-        config_file: str | None,
-        database: str | None,
-        url: str | None,
-        token: str | None,
-        **options: Any,
+        *args: Any, config_file: str | None, database: str | None, server: Words, **options: Any
     ) -> None:
-        keep_target({"database": database}, config_file, url, token)
+        keep_target({"database": database}, config_file, server)
         _check_given(click.get_current_context())
         command(*args, **options)
 
     return wrapped
 
 
-def keep_target(
-    options: dict[str, Any], config_file: str | None, url: str | None, token: str | None
-) -> None:
-    """Keep what `administration` reads: the settings with these options, and a server's address."""
+Words = dict[str, str | None]
+"""Values of the options that name a server, for `target_of`."""
+
+
+def with_server_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options that name a server; their values become the argument `server`.
+
+    A command that has one of their names already, such as the context of kubectl, keeps it.
+    """
+    taken = {parameter.name for parameter in getattr(command, "__click_params__", ())}
+    names = [name for name in SERVER_WORDS if name not in taken]
+
+    @functools.wraps(command)
+    def wrapped(*args: Any, **options: Any) -> None:
+        words = {name: options.pop(name) for name in names}
+        command(*args, server=words, **options)
+
+    for option in reversed(SERVER):
+        if option.word in names:
+            kind: Any = click.Path() if option.metavar == "FILE" else str
+            decorate = click.option(
+                option.name, type=kind, metavar=option.metavar, help=option.meaning
+            )
+            wrapped = decorate(wrapped)
+    return wrapped
+
+
+SERVER_WORDS = ("url", "token", "token_file", "context", "certificate", "ca_file")
+
+
+def keep_target(options: dict[str, Any], config_file: str | None, server: Words) -> None:
+    """Keep what `administration` reads: the settings with these options, and a server.
+
+    Raises Failure: 2, an option is not valid.
+    """
+    if server.get("url") == "":
+        raise Failure(USAGE, "--url is empty: is a variable not set?")
+    from moorage.client.targets import target_of  # deferred: a command's help sends nothing
+
     context = click.get_current_context()
-    given = token_given(token, context.get_parameter_source("token"))
-    context.obj = (load(options, config_file).settings, url, given)
+    named = context.get_parameter_source("config_file") is ParameterSource.COMMANDLINE
+    local = named or any(value is not None for value in options.values())
+    loaded = load(options, config_file).settings
+    try:
+        target = target_of(server, os.environ, local=local)
+    except OSError as error:
+        raise Failure(USAGE, f"cannot read {error.filename}: {error.strerror}") from None
+    except ValueError as error:
+        raise Failure(USAGE, str(error)) from None
+    context.obj = (loaded, target)
 
 
 def _check_given(context: click.Context) -> None:
@@ -83,6 +122,12 @@ def server_address() -> str:
     return transport.url
 
 
+def server_pages() -> str | None:
+    """Return the address of the dashboard of the server that has answered; None: it has none."""
+    transport: Transport = click.get_current_context().meta[ADDRESSED]
+    return transport.pages
+
+
 def server_now() -> datetime:
     """Return the time by the clock of the server that has answered the running command.
 
@@ -94,7 +139,8 @@ def server_now() -> datetime:
 
 
 NO_SERVER = (
-    "no server found: none is running on this database, and MOORAGE_URL is not set; use --url"
+    "no server found: none is running on this database, and MOORAGE_URL is not set; use --url, or"
+    " sign in with `moorage login URL`"
 )
 
 

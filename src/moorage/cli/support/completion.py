@@ -171,15 +171,15 @@ def _asked(ctx: click.Context, read: Callable[["Transport"], Offers]) -> Offers:
     """Return a server's answer; empty if it is unreachable, refuses or takes too long."""
     from moorage.cli.support.backend import ServerBackend, find, refusals_translated
     from moorage.cli.support.settings import load
+    from moorage.client.targets import target_of
 
     previous = signal.signal(signal.SIGALRM, _too_late)
     signal.setitimer(signal.ITIMER_REAL, SECONDS_MAX)
     try:
-        url = _given(ctx, "url", "MOORAGE_URL")
-        token = _given(ctx, "token", "MOORAGE_TOKEN")
-        file = _given(ctx, "config_file", "MOORAGE_CONFIG")
-        settings = load({"database": ctx.params.get("database")}, file).settings
-        found = find(settings, url, token)
+        database, file = ctx.params.get("database"), ctx.params.get("config_file")
+        target = target_of(ctx.params, os.environ, local=bool(database or file))
+        file = file or os.environ.get("MOORAGE_CONFIG")
+        found = find(load({"database": database}, file).settings, target)
         if not isinstance(found, ServerBackend):
             return []
         with refusals_translated():
@@ -189,11 +189,6 @@ def _asked(ctx: click.Context, read: Callable[["Transport"], Offers]) -> Offers:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, previous)
-
-
-def _given(ctx: click.Context, name: str, variable: str) -> str | None:
-    """Return the value of an option, or else of its variable."""
-    return ctx.params.get(name) or os.environ.get(variable) or None
 
 
 def _too_late(*_: Any) -> None:

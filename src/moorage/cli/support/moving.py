@@ -59,13 +59,20 @@ def at_our_server(command: Callable[..., None]) -> Callable[..., None]:
     """Add the options that `our_server` reads. --url and --database are those of the original."""
 
     @config_option
-    @click.option("--server", envvar="MOORAGE_URL", help="Address of Moorage, http://HOST:PORT.")
-    @click.option("--token", envvar="MOORAGE_TOKEN", help="Token to send to Moorage.")
+    @click.option("--server", help="Address of Moorage, http://HOST:PORT; also MOORAGE_URL.")
+    @click.option("--token", help="Token to send to Moorage; also MOORAGE_TOKEN.")
+    @click.option("--token-file", **FILE, help="File with that token; also MOORAGE_TOKEN_FILE.")
     @functools.wraps(command)
     def wrapped(
-        *args: Any, config_file: str | None, server: str | None, token: str | None, **options: Any
+        *args: Any,
+        config_file: str | None,
+        server: str | None,
+        token: str | None,
+        token_file: str | None,
+        **options: Any,
     ) -> None:
-        keep_target({}, config_file, server, token)
+        words = {"url": server, "token": token, "token_file": token_file}
+        keep_target({}, config_file, words)
         command(*args, **options)
 
     return wrapped

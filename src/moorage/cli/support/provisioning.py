@@ -14,8 +14,8 @@ import click
 
 from moorage.cli.support.options import SecondsRange
 from moorage.cli.support.output import UNREACHABLE, USAGE, Failure
-from moorage.client.run.parse import URL_VARIABLE, token_named
 from moorage.client.run.printing import printable
+from moorage.client.targets import URL, token_named
 from moorage.client.transport import (
     RefusedError,
     UnreachableError,
@@ -84,7 +84,7 @@ def rules_of(
 
 def server_of(words: dict[str, Any]) -> str:
     """Take Moorage's address out of the options of a command. Raises Failure."""
-    url = words.pop("url") or os.environ.get(URL_VARIABLE)
+    url = words.pop("url") or os.environ.get(URL)
     if not url:
         raise Failure(USAGE, "no server is set: set MOORAGE_URL, or use --url")
     return str(url)
@@ -119,7 +119,7 @@ def token_to_use(words: dict[str, Any]) -> "str | FileValue[str] | None":
     """
     own = {name: words.pop(name) for name in ("token", "token_file")}
     try:
-        named = token_named(own)
+        named = token_named(own, os.environ)
         return named if named is None or isinstance(named, str) else token_in(named.path)
     except (OSError, ValueError) as error:
         raise Failure(USAGE, fault_text(error)) from None

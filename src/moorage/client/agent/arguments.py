@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from moorage.client.agent.kernel_files import PROCFS, SYSFS, KernelFiles
-from moorage.client.run.parse import URL_VARIABLE, UsageError, token_named
+from moorage.client.run.parse import UsageError
+from moorage.client.targets import UNSET, target_of
 from moorage.client.transport import Transport
 
 Words = Mapping[str, Any]
@@ -24,17 +25,12 @@ def connector_of(words: Words) -> Callable[[], Transport]:
 
     Raises UsageError.
     """
-    url = words["url"] or os.environ.get(URL_VARIABLE)
-    if not url:
-        raise UsageError("no server is set: set MOORAGE_URL, or use --url")
 
     def connect() -> Transport:
-        return Transport(
-            url,
-            token_named(words),
-            certificate=words["certificate"],
-            answer_bytes_max=ANSWER_BYTES_MAX,
-        )
+        target = target_of(words, os.environ)
+        if target.url is None:
+            raise ValueError(UNSET)
+        return target.transport(answer_bytes_max=ANSWER_BYTES_MAX)
 
     try:
         connect()

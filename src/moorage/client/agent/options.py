@@ -17,7 +17,7 @@ AGENT = (
         "UUID",
     ),
     Option("--procfs", "Where procfs is mounted; /proc by default.", "DIR"),
-    *(option for option in SERVER if option.name != "--require"),
+    *(option for option in SERVER if option.name != "--unlimited-without-server"),
 )
 RUN = (
     Option("--reservoir", "Kind of memory to prepare and report.", choices=("hugepages",)),

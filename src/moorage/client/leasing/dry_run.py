@@ -1,4 +1,4 @@
-"""Leases where no server is set: as `moorage run` does, the block runs, and a line says so."""
+"""Leases where no server is set and nothing is limited: the block runs, and a line says so."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from moorage.client.run.lease.api import Leases
 LOG = logging.getLogger("moorage.client")
 
 DRY_RUN = "dry run, the block runs without a lease, and without a limit"
-REQUIRE = "set MOORAGE_REQUIRE=1 to make this an error"
 
 
 class NoServer:
@@ -52,7 +51,7 @@ class DryRun(Holding):
 
     def acquire(self) -> Holding:
         """Say that nothing is limited."""
-        LOG.warning("%s: %s; %s", self._why, DRY_RUN, REQUIRE)
+        LOG.warning("%s: %s", self._why, DRY_RUN)
         return self
 
 

@@ -82,8 +82,22 @@ SERVER = (
     Option("--url", "Address of the server, http://HOST:PORT; also MOORAGE_URL.", "URL"),
     Option("--token", "Token to send to the server; also MOORAGE_TOKEN.", "TOKEN"),
     Option("--token-file", "File with the token; also MOORAGE_TOKEN_FILE.", "FILE"),
-    Option("--require", "Fail if no server is set; also MOORAGE_REQUIRE=1."),
-    Option("--certificate", "Trust only this server certificate (PEM).", "FILE"),
+    Option("--context", "Context of `moorage login` to use; also MOORAGE_CONTEXT.", "NAME"),
+    Option(
+        "--certificate",
+        "Trust only this server certificate (PEM); also MOORAGE_CERTIFICATE.",
+        "FILE",
+    ),
+    Option(
+        "--ca-file",
+        "Trust only these certificate authorities (PEM); also MOORAGE_CA_FILE.",
+        "FILE",
+    ),
+    Option(
+        "--unlimited-without-server",
+        "If no server is set, go on without a lease and without a limit, instead of failing; also"
+        " MOORAGE_UNLIMITED_WITHOUT_SERVER=1.",
+    ),
 )
 RELEASE_TIMEOUT = Option(
     "--release-timeout", "How long to try to release the lease; 5s by default.", "TIME"

@@ -12,13 +12,12 @@ from moorage.client.run.lease.acquire import Patience
 from moorage.client.run.lease.api import Leases
 from moorage.client.run.lease.nesting import REFUSE
 from moorage.client.run.process.starters import Starters
-from moorage.client.transport import Token, Transport, token_in, token_of
+from moorage.client.run.variables import UNLIMITED
+from moorage.client.targets import UNSET, target_of
 from moorage.wire.durations import seconds_of
 
-URL_VARIABLE = "MOORAGE_URL"
-TOKEN_VARIABLE = "MOORAGE_TOKEN"
-TOKEN_FILE_VARIABLE = "MOORAGE_TOKEN_FILE"
-REQUIRE_VARIABLE = "MOORAGE_REQUIRE"
+UNLIMITED_HINT = f"or set {UNLIMITED}=1 if nothing needs to be limited here"
+"""What to do if no server is set, besides setting one."""
 
 TTL_SECONDS = 600.0
 """The TTL of a renewed lease: outlasts a server restart, a failover, a network failure.
@@ -210,24 +209,21 @@ def duration_of(words: Mapping[str, Any], name: str, default: Any) -> Any:
 
 
 def server_of(words: Mapping[str, Any]) -> Leases | None:
-    """Return a client of the server; None if none is given nor required. Raises UsageError.
+    """Return a client of the server; None if none is set and nothing is to be limited.
 
-    A caller with its own transport passes it as the argument `server`.
+    A caller with its own transport passes it as the argument `server`. Raises UsageError.
     """
     if words.get("server") is not None:
         return Leases(words["server"])
-    url = words["url"] or os.environ.get(URL_VARIABLE)
-    if not url:
-        if words["require"] or is_required():
-            raise UsageError(
-                "no server is set, but one is required (--require, MOORAGE_REQUIRE):"
-                " set MOORAGE_URL, or use --url"
-            )
-        return None
     try:
-        return Leases(Transport(url, token_named(words), certificate=words["certificate"]))
+        target = target_of(words, os.environ)
+        if target.url is not None:
+            return Leases(target.transport())
+        if words["unlimited_without_server"] or is_on(UNLIMITED, os.environ, False):
+            return None
     except (OSError, ValueError) as error:
         raise UsageError(str(error)) from None
+    raise UsageError(f"{UNSET}, {UNLIMITED_HINT}")
 
 
 def starters_of(words: Mapping[str, Any], output: int | None = None) -> Starters:
@@ -245,28 +241,3 @@ def starters_of(words: Mapping[str, Any], output: int | None = None) -> Starters
     if not (text.isascii() and text.isdigit() and len(text) < PID_DIGITS_MAX):
         raise UsageError(f"--with: {text!r} is not the number of a process, such as $$ in a shell")
     return Starters([int(text)] if int(text) else [], output)
-
-
-def is_required() -> bool:
-    """Return whether the environment requires a server. Raises UsageError."""
-    try:
-        return is_on(REQUIRE_VARIABLE, os.environ, False)
-    except ValueError as error:
-        raise UsageError(str(error)) from None
-
-
-def token_named(words: Mapping[str, Any]) -> Token:
-    """Return the token for the server; None if none is given. Raises OSError, ValueError."""
-    if words["token_file"]:
-        return token_in(words["token_file"])
-    if words["token"]:
-        return token_of(words["token"], "--token")
-    return token_of_environment(os.environ)
-
-
-def token_of_environment(environ: Mapping[str, str]) -> Token:
-    """Return the token of the variables; None if none is set. Raises OSError, ValueError."""
-    token, path = environ.get(TOKEN_VARIABLE), environ.get(TOKEN_FILE_VARIABLE)
-    if token:
-        return token_of(token, TOKEN_VARIABLE)
-    return token_in(path) if path else None

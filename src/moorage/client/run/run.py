@@ -46,7 +46,7 @@ PAUSED = "paused"
 
 DRY_RUN = (
     "no server is set (MOORAGE_URL, --url): dry run, the command runs without a lease, and without"
-    " a limit; set MOORAGE_REQUIRE=1 to make this an error"
+    " a limit"
 )
 
 

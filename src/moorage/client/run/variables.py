@@ -6,11 +6,16 @@ from collections.abc import Iterable, Mapping
 
 PREFIX = "MOORAGE_"
 
+UNLIMITED = f"{PREFIX}UNLIMITED_WITHOUT_SERVER"
+
 READ = {
     "MOORAGE_URL": "the server, http://HOST:PORT",
     "MOORAGE_TOKEN": "the token to send to the server",
     "MOORAGE_TOKEN_FILE": "a file with the token, which is read again when it has changed",
-    "MOORAGE_REQUIRE": "1 or yes: fail if no server is set, instead of running without a lease",
+    "MOORAGE_CONTEXT": "the context of `moorage login` to use, if MOORAGE_URL is not set",
+    "MOORAGE_CERTIFICATE": "a PEM file; only a server with exactly this certificate is trusted",
+    "MOORAGE_CA_FILE": "a PEM file with the certificate authorities to trust",
+    UNLIMITED: "1 or yes: if no server is set, run without a lease and a limit, instead of failing",
     "MOORAGE_LABELS": "0 or no: send no labels of host, user, process, command and CI job",
 }
 """The variables that are read, with their meanings."""

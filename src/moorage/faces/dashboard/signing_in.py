@@ -1,7 +1,8 @@
 """Signs readers in and out, on their page, and recognizes them by their cookie.
 
-`POST /ui/sign-in` exchanges a token for a session. The token itself is then forgotten: a cookie
-holds only the session's secret, and the session ends with the token.
+`POST /ui/sign-in` exchanges a token, or the code of a one-time link, for a session. The token
+itself is then forgotten: a cookie holds only the session's secret, and the session ends with the
+token. The code comes in the fragment of an address, which browsers send to nobody.
 """
 
 import math
@@ -28,11 +29,14 @@ from moorage.faces.web import (
     query_parse,
 )
 from moorage.service.access.audit import Actor
+from moorage.service.access.token import Token
 from moorage.service.app import Service
 from moorage.wire.operations import pools
 
 SIGN_IN = f"{ROOT}/sign-in"
 SIGN_OUT = f"{ROOT}/sign-out"
+
+LINK_GONE = "This link has been used, or is older than 2 minutes: make another one."
 
 READ = pools.LIST_POOLS
 """Callers that may call this may sign in."""
@@ -94,6 +98,19 @@ class Readers:
         self._sessions.openings.note(caller.identity)
         return await self._open(caller, credential, source)
 
+    async def link_owner(self, code: str) -> Token | None:
+        """Return whom a one-time link signs in; None: nobody any more. Raises `Error`."""
+        return await self._access.links.find(code) if SECRET.fullmatch(code) else None
+
+    async def sign_in_by_link(self, code: str, client: str) -> str:
+        """Use a one-time link; return the secret of a new session. Raises SignInError; `Error`."""
+        secret = None
+        if SECRET.fullmatch(code):
+            secret = await self._access.links.redeem(code, source=_source(client))
+        if secret is None:
+            raise SignInError(LINK_GONE)
+        return secret
+
     async def _open(self, caller: Caller, credential: Mapping[str, str], source: str) -> str:
         if caller.token_id is None:
             actor = Actor(caller.user_id, None, "")
@@ -101,7 +118,9 @@ class Readers:
         token = await self._access.find(credential["x-auth-token"])
         if token is None:
             raise SignInError("This token is no longer valid.")
-        return await self._sessions.open(token, source=source)
+        secret = await self._sessions.open(token, source=source)
+        assert secret is not None  # only a link can be gone
+        return secret
 
     async def sign_out(self, reader: Reader) -> None:
         """End a session. Raises `Error`: UNAVAILABLE."""
@@ -142,17 +161,39 @@ class SignInPages:
         if scope["method"] != "POST":
             return self._page(query.get("next", ""), None)
         form = await forms.form_read(headers, receive, self._limits)
-        following = form.get("next", "")
+        following, link, client = form.get("next", ""), form.get("link"), client_of(scope)
+        before = await self._readers.find(cookie_read(scope, headers), client, used=False)
         try:
-            secret = await self._readers.sign_in(form.get("token", ""), client_of(scope))
+            if link is not None and forms.SURE not in form:
+                return await self._question(link, before)
+            if link is not None:
+                secret = await self._readers.sign_in_by_link(link, client)
+            else:
+                secret = await self._readers.sign_in(form.get("token", ""), client)
         except SignInError as error:
             return self._page(following, error)
-        cookie = cookie_read(scope, headers)
-        before = await self._readers.find(cookie, client_of(scope), used=False)
         if before is not None:  # the browser forgets it, so nobody could end it
             await self._readers.sign_out(before)
         target = following if _is_own(following) else ROOT
         return redirect(target, cookie_set(scope, headers, secret))
+
+    async def _question(self, link: str, before: Reader | None) -> Reply:
+        """Say whom a link signs in, and ask: it may be somebody else's. The link is not used yet.
+
+        So a program that opens links before a person does uses none, and nobody acts with
+        another's rights without having seen the name. Raises SignInError; `Error`.
+        """
+        token = await self._readers.link_owner(link)
+        if token is None:
+            raise SignInError(LINK_GONE)
+        text = self._templates.get("sign_in_link.html").render(
+            title="Sign in",
+            link=link,
+            name=token.name,
+            role=token.role.value,
+            before=None if before is None else before.caller.user_id,
+        )
+        return html(text)
 
     def _page(self, following: str, error: SignInError | None) -> Reply:
         status: int = HTTPStatus.OK

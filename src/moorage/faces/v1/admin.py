@@ -10,13 +10,14 @@ from moorage.faces.web import RefusalError
 from moorage.service.access.audit import AuditFilter, entry_shown
 from moorage.service.access.token import token_shown
 from moorage.service.access.tokens import create_token, rotate_token
-from moorage.service.values import time_or_none
+from moorage.service.values import time_of, time_or_none
 from moorage.wire.admin import (
     Backup,
     BackupWanted,
     Differences,
     Epoch,
     RotationWanted,
+    SignInLink,
     TokenMade,
     TokenRevoked,
     Tokens,
@@ -103,6 +104,23 @@ async def whoami(request: Request[None, None]) -> WhoAmI:
     )
 
 
+async def sign_in_link(request: Request[None, None]) -> SignInLink:
+    """Make a one-time link to the dashboard."""
+    token_id = request.caller.token_id
+    if token_id is None:
+        raise RefusalError(
+            HTTPStatus.BAD_REQUEST,
+            "Links are made only with Moorage's own tokens: sign in with this one on the page.",
+        )
+    access = request.service.access
+    wait = access.sessions.openings.wait(request.caller.identity)
+    if wait > 0:
+        raise RefusalError(HTTPStatus.TOO_MANY_REQUESTS, "This token has signed in too often.")
+    access.sessions.openings.note(request.caller.identity)
+    code, ends = await access.links.make(token_id, by=request.actor)
+    return SignInLink(code=code, expires_at=time_of(ends))
+
+
 HANDLERS: Handlers = {
     operations.CREATE_TOKEN: create,
     operations.LIST_TOKENS: index,
@@ -113,6 +131,7 @@ HANDLERS: Handlers = {
     operations.CHECK_DATABASE: check,
     operations.RAISE_EPOCH: epoch_raise,
     operations.WHOAMI: whoami,
+    operations.MAKE_SIGN_IN_LINK: sign_in_link,
 }
 
 

@@ -73,25 +73,34 @@ class Sessions:
         self.openings = SignInAttempts(clock, OPENED_MAX)
         self._foreign: dict[str, _Foreign] = {}
 
-    async def open(self, token: Token, *, source: str) -> str:
+    async def open(self, token: Token, *, source: str, link: str | None = None) -> str | None:
         """Begin a session and return its secret, which cannot be retrieved again.
 
         Args:
             token: of the reader; valid.
             source: the network address that it came from, for the audit row.
+            link: the hash of the one-time link that is used for it, and is gone afterwards; the
+                result is None if it was gone before.
 
         Raises `Error`: UNAVAILABLE.
         """
         secret, now = secrets.token_urlsafe(SECRET_BYTES), self._clock.now()
         digest = digest_of(secret)
         actor = Actor(token.name, token.id, token.role.value)
-        row = audit_row(now, actor, "session.open", _id_of(digest), after={"source": source})
+        after = {"source": source} if link is None else {"source": source, "link": _id_of(link)}
+        row = audit_row(now, actor, "session.open", _id_of(digest), after=after)
 
-        def plan() -> Plan[None]:
+        def plan() -> Plan[bool]:
+            if link is not None:
+                used = yield from sessions_store.session_delete(link)
+                if used is None:
+                    return False
             yield from sessions_store.session_insert(digest, token.id, now, OF_TOKEN_MAX)
             yield from audit_store.audit_insert(row)
+            return True
 
-        await self._transactor.submit(RunPlan(plan))
+        if not await self._transactor.submit(RunPlan(plan)):
+            return None
         audit_log.write([row])
         return secret
 

@@ -21,6 +21,7 @@ from moorage.service import audit_log, errors
 from moorage.service.access.audit import Actor, audit_row
 from moorage.service.access.roles import Role, ScopedRole, role_parse, scope_parse
 from moorage.service.access.sessions import Sessions
+from moorage.service.access.sign_in_links import SignInLinks
 from moorage.service.access.token import (
     Token,
     description,
@@ -158,6 +159,8 @@ class AccessTokens:
         self._clock = clock
         self.sessions = Sessions(engine, transactor, clock)
         """The sessions of readers who have presented a token."""
+        self.links = SignInLinks(engine, transactor, clock, self.sessions)
+        """The one-time links that begin such a session."""
         self._cache: TokenCache[Token] = TokenCache(cache_max)
         self._epoch, self._ends = 0, 0
         self._looks = SingleFlight(self._look)

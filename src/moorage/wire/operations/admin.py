@@ -45,6 +45,11 @@ WHOAMI = Operation(
     Content(answer=admin.WhoAmI),
     "Return the caller's name, role, project, scope and expiry; the server's version.",
 )
+MAKE_SIGN_IN_LINK = Operation(
+    Access("POST /v1/sign-in-links", "reader", projects=True),
+    Content(answer=admin.SignInLink, status=201),
+    "Make a link that signs a browser in to the dashboard as the caller, once, within 2 minutes.",
+)
 BACKUP_DATABASE = Operation(
     Access("POST /v1/database/backup", "admin"),
     Content(body=admin.BackupWanted, answer=admin.Backup),

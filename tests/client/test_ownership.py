@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from moorage.store.ownership import UntrustedError, read_own, read_secret
+from moorage.ownership import UntrustedError, read_own, read_secret
 
 REMEDY = "name it instead"
 STRANGER = 65_533

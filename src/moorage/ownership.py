@@ -2,7 +2,10 @@
 
 A file next to a database or in the current folder decides where tokens are sent. It is trusted only
 if no user except this one and root can have written it. Source: `StrictModes` of OpenSSH.
+Standard library only; runs on Python 3.9.
 """
+
+from __future__ import annotations
 
 import grp
 import os
@@ -15,16 +18,17 @@ class UntrustedError(ValueError):
     """Other users can read or write a file that they must not. The message is one line."""
 
 
-def read_own(path: str, remedy: str, owner: int | None = None) -> bytes:
+def read_own(path: str, remedy: str, owner: int | None = None, *, secret: bool = False) -> bytes:
     """Return the content of a file that was found by search.
 
     Args:
         path: of the file.
         remedy: what to do if it is not trusted, for the message.
         owner: another user who may have written it; None: only this user and root.
+        secret: others must not be able to read it either.
 
     Raises:
-        UntrustedError: another user may have written it.
+        UntrustedError: another user may have written it, or read a secret.
         OSError: it cannot be read.
     """
     os.stat(path)  # a missing file raises OSError, not UntrustedError
@@ -36,6 +40,8 @@ def read_own(path: str, remedy: str, owner: int | None = None) -> bytes:
             objection = _objection(path, status, owner)
             if objection is None and not stat.S_ISREG(status.st_mode):
                 objection = f"{path} is not a regular file"
+            if objection is None and secret:
+                _check_secret(path, status, None)
             if objection is None:
                 return stream.read()
     raise UntrustedError(
