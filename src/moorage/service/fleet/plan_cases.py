@@ -13,7 +13,7 @@ from moorage.core.fleet.facts import Keys as FleetKeys
 from moorage.core.fleet.model import Agent, AgentPlan, PlanOutcome
 from moorage.core.ledger.bulk import Trial
 from moorage.core.ledger.facts import Keys as LedgerKeys
-from moorage.core.ledger.reshape_records import ReshapeMade
+from moorage.core.ledger.reshape_records import ReshapeMade, is_repeated
 from moorage.core.ledger.reshaping.own_tree import Machine
 from moorage.core.ledger.reshaping.plan import ReshapePlan
 from moorage.core.ledger.reshaping.plan import keys_for as plan_keys
@@ -58,6 +58,9 @@ class AgentSettled(AgentReport):
         return world.fleet.agents[self.agent] if changed is None else changed
 
     def _known(self, world: World, after: Agent, when: When) -> AgentPlan | None:
+        """Return what is known of the plan. Raises KEY_REUSED: its id is that of another one."""
+        own = plans.reshape_id_for(after.uuid, self.report.boot_id, self.digest)
+        is_repeated(world.reshapes.get(own), self.digest, None)
         undone = {one.id: one.undone_by is not None for one in world.reshapes.values()}
         return plans.settled(after, self.digest, undone, when.stamp)
 
