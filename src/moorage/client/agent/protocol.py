@@ -172,7 +172,7 @@ class Protocol:
             if error.code in REPORT_CODES:
                 self._last = None
             if PLAN in request.body and self._plan.is_refused_by(error):
-                self._last = None
+                self._last, self._report_at = None, now
                 self.notes += self._plan.refused(error)
                 return  # the state of the machine is sent without it, at once
         self._again(f"cannot {_TEXTS[request.kind]}: {error}", now, retry_after)
