@@ -438,7 +438,7 @@ def test_only_so_many_plans_wait(url: str, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_reshape_of_somebody_else_is_not_taken_for_it(url: str) -> None:
-    """Whoever has used the id that this reshape would have: the plan is refused, and not done."""
+    """Another one may have the id that this one would get: the plan is refused, and not done."""
 
     async def scenario(pair: Pair) -> None:
         node = await Node(pair).start()

@@ -20,7 +20,6 @@ from moorage.service.batch.service_clock import ServiceClock
 from moorage.service.batch.transactor import Transactor
 from moorage.service.feed.catalog_index import CatalogIndex
 from moorage.service.feed.followers import Followers
-from moorage.service.feed.peer_changes import PeerChanges
 from moorage.service.fleet.agent_cases import (
     AgentRegister,
     AgentReport,
@@ -56,11 +55,10 @@ class Fleet:
         self,
         engine: Engine,
         transactor: Transactor,
-        feed: PeerChanges,
+        index: CatalogIndex,
         followers: Followers[Changes],
         service_clock: ServiceClock,
         clock: Clock,
-        index: CatalogIndex,
         ttl_range: TtlRange = TTL_RANGE,
     ) -> None:
         self._engine = engine
@@ -70,7 +68,7 @@ class Fleet:
         self._plans = 0
         """Reports whose plan waits for that."""
         self._transactor = transactor
-        self._feed = feed
+        self._feed = index.feed
         self._followers = followers
         self._service_clock = service_clock
         self._clock = clock

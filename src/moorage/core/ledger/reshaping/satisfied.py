@@ -2,7 +2,7 @@
 
 A machine sends the same plan after each boot. What of it is there is left out: children that stand
 where it wants them, moves out of inventories that are gone. If the rest changes nothing, the plan
-is satisfied, whoever has made the shape. Guests that came and went since do not matter.
+is satisfied, even if others have made the shape. Guests that came and went since do not matter.
 """
 
 from msgspec.structs import replace
