@@ -78,6 +78,12 @@ RESHAPE_MOVES_MAX = 1_000
 RESHAPE_ENTRIES_MAX = 200_000
 """Members of all lists and objects of one reshape plan: for each one there may be a violation."""
 
+MACHINE_PLAN_ENTRIES_MAX = 10_000
+"""Entries in the plan of a machine: a few for each of a thousand guests."""
+
+VIOLATIONS_ANSWERED_MAX = 500
+"""Violations that a machine is answered: it reads at most 1 MiB."""
+
 RESHAPE_NUMBER_MAX = 1 << 53
 """The highest number in a reshape plan: every JSON library reads it exactly."""
 

@@ -102,7 +102,7 @@ class Service:
         transactor = Transactor(*parts, queue_max=queue_max, on_fatal=on_fatal)
         shared = (engine, transactor, feed.bell, followers.admission, service_clock)
         admission = Admission(*shared, retention.ended)
-        fleet = Fleet(engine, transactor, feed, followers.fleet, service_clock, clock, ttl_range)
+        fleet = Fleet(engine, transactor, index, followers.fleet, service_clock, clock, ttl_range)
         transactor.start()
         await admission.start()
         await fleet.start()

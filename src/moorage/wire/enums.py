@@ -72,5 +72,9 @@ Silence = Literal["own", "all"]
 Phase = Literal["preparing", "done"]
 """Whether the agent has finished its first full pass since it registered."""
 
+PlanOutcome = Literal["done", "satisfied", "undone"]
+"""What became of an agent's plan: it was carried out in this boot; its shape was there already; or
+it was carried out in this boot, and an operator has undone it since."""
+
 Directive = Literal["none", "report", "register", "inert"]
 """What the agent must do now. inert: stop all work permanently."""

@@ -12,8 +12,18 @@ from typing import Literal
 
 from moorage.wire.changes import FailureValue
 from moorage.wire.dataclass import dataclass
-from moorage.wire.enums import AgentState, Directive, Liveness, Phase, Policy, Readiness, Silence
+from moorage.wire.enums import (
+    AgentState,
+    Directive,
+    Liveness,
+    Phase,
+    PlanOutcome,
+    Policy,
+    Readiness,
+    Silence,
+)
 from moorage.wire.pages import PageAsked
+from moorage.wire.reshapes import ReshapePlan
 
 Amounts = dict[str, dict[str, int]]
 """Amounts by provider and resource class."""
@@ -91,7 +101,8 @@ class ReportRequest:
 
     `report_generation` is one more than the last that the server has. A report is repeated with
     the same generation until it is answered. `consumers` are the consumers that run on the machine;
-    null: unknown.
+    null: unknown. `plan` changes the shape of the machine's tree, once for each boot and content;
+    if it is refused, so is the report, with the violations.
     """
 
     boot_id: str
@@ -101,6 +112,22 @@ class ReportRequest:
     actual: Amounts
     consumers: list[str] | None = None
     failure: AgentFailure | None = None
+    plan: ReshapePlan | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentPlan:
+    """The last plan of an agent, and what became of it in the boot `boot_id`.
+
+    `digest` is of the plan. `reshape` is the reshape that has carried it out, in this boot or in an
+    earlier one; null: others have made the shape.
+    """
+
+    digest: str
+    boot_id: str
+    outcome: PlanOutcome
+    at: datetime
+    reshape: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +142,8 @@ class AliveRequest:
 class AgentOrders:
     """The answer to a register and to a report: what the machine should have.
 
-    Without a sign of life for `ttl` the agent is late. The next one is due in `next_in`.
+    Without a sign of life for `ttl` the agent is late. The next one is due in `next_in`. `plan` is
+    what became of the plan in the report; null: there was none.
     """
 
     report_generation: int
@@ -124,6 +152,7 @@ class AgentOrders:
     ttl: float
     next_in: float
     directive: Directive
+    plan: AgentPlan | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -268,7 +297,8 @@ class Agent:
     `withheld` is the reason why nothing at all is offered of its tree; null: it is open.
     `unconfirmed` are consumers that got their places before this boot and were not reported since.
     `over`: more is used than offered. `owns_root`: the server created the root for this agent, so
-    its silence closes the whole tree.
+    its silence closes the whole tree. `plan` is the last one that it has sent and that was not
+    refused.
     """
 
     id: str
@@ -303,6 +333,7 @@ class Agent:
     updated_at: datetime
     registered_at: datetime | None
     reported_at: datetime | None
+    plan: AgentPlan | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from moorage.wire.dataclass import dataclass
-from moorage.wire.reshapes import ReshapeDifferences, ReshapePlanned
+from moorage.wire.reshapes import ReshapeDifferences, ReshapePlanned, ReshapeViolation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,5 +22,7 @@ class Problem:
     """Only with the code `no_capacity`: the address that explains why nothing is found."""
     plan: ReshapePlanned | None = None
     """Only with the codes `reshape_refused`, for all its violations, and `reshape_changed`."""
+    violations: list[ReshapeViolation] | None = None
+    """Only with the code `reshape_refused` for the plan of an agent: at most 500 of them."""
     differences: ReshapeDifferences | None = None
     """Only with the code `reshape_changed`, if the caller has sent the effects of its preview."""

@@ -1,7 +1,11 @@
 """An agent's protocol and a server, without a network, on a clock that is set by hand."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from moorage.client.agent.api_types import Observation, Part
 from moorage.client.agent.backoff import Backoff
+from moorage.client.agent.plan import Plan
 from moorage.client.agent.protocol import Machine, Protocol, Request
 from moorage.client.transport import RefusedError
 from tests.client.agent.fleet_server import FleetServer, Refusal
@@ -15,10 +19,11 @@ NUMA1 = Part("9d4c1b1e-7f0a-4a63-9f0e-2f7c6b1d8a55", "numa1", ((CLASS, 8192),))
 class Conversation:
     """An agent and a server, without a network; delays are as long as the jitter permits."""
 
-    def __init__(self) -> None:
+    def __init__(self, plan: Plan | None = None) -> None:
         self.protocol = Protocol(
             Machine(BOOT, "host", "6.1", "1.0", labels=(("rack", "7"),)),
             Backoff(1.0, 60.0, lambda low, high: high),
+            plan,
         )
         self.server = FleetServer()
         self.now = 1000.0
@@ -48,11 +53,18 @@ class Conversation:
         try:
             self.protocol.answered(self.server.take(request.kind, request.body), self.now)
         except Refusal as refusal:
-            self.refuse(refusal.status, refusal.code)
+            self.refuse(refusal.status, refusal.code, problem=refusal.members)
 
-    def refuse(self, status: int, code: str, retry_after: float | None = None) -> None:
+    def refuse(
+        self,
+        status: int,
+        code: str,
+        retry_after: float | None = None,
+        problem: Mapping[str, Any] | None = None,
+    ) -> None:
         """Refuse the outstanding request."""
         error = RefusedError(status, code, f"refused: {code}", "-")
+        error.problem = {} if problem is None else problem
         error.retry_after = retry_after
         self.protocol.failed(error, self.now)
 

@@ -3,6 +3,7 @@
 It decodes every body strictly as the server does, and refuses what the protocol forbids.
 """
 
+import dataclasses
 import json
 import sys
 import threading
@@ -17,6 +18,7 @@ import msgspec
 from moorage.wire.enums import Directive
 from moorage.wire.fleet import (
     AgentOrders,
+    AgentPlan,
     AliveAnswer,
     AliveRequest,
     RegisterRequest,
@@ -28,10 +30,12 @@ from moorage.wire.fleet import (
 class Refusal(Exception):
     """A refusal of the server."""
 
-    def __init__(self, status: int, code: str) -> None:
+    def __init__(self, status: int, code: str, **members: Any) -> None:
         super().__init__(code)
         self.status = status
         self.code = code
+        self.members = members
+        """Further members of the body."""
 
 
 class FleetServer:
@@ -50,6 +54,10 @@ class FleetServer:
         """Directives of the next answers; none after that."""
         self.next_in = 5.0
         self.may_start: dict[str, StartAnswer] = {}
+        self.plans: list[Any] = []
+        """The plan of each report that had one."""
+        self.plan: AgentPlan | Refusal | None = None
+        """What becomes of a plan; None: this server knows none."""
         self.writes: list[ReportRequest] = []
         """Every report that changed something."""
 
@@ -86,6 +94,15 @@ class FleetServer:
         named = {part.provider: set(part.classes) for part in self.registered.parts}
         if {provider: set(amounts) for provider, amounts in asked.actual.items()} != named:
             raise Refusal(422, "invalid")
+        if asked.plan is not None:
+            self.plans.append(asked.plan)
+            if isinstance(self.plan, Refusal):
+                raise self.plan
+            asked = dataclasses.replace(asked, plan=None)
+            return dataclasses.replace(self._counted(asked), plan=self.plan)
+        return self._counted(asked)
+
+    def _counted(self, asked: ReportRequest) -> AgentOrders:
         if asked.report_generation == self.generation and asked == self.report:
             return self._orders()
         if asked.report_generation == self.generation:
@@ -184,6 +201,7 @@ def serving() -> Iterator[Served]:
                     except Refusal as refusal:
                         status = refusal.status
                         answer = {"code": refusal.code, "detail": f"refused: {refusal.code}"}
+                        answer.update(refusal.members)
                 served.requests.append((kind, body))
                 served.at_once -= 1
                 served.changed.notify_all()

@@ -13,6 +13,7 @@ from moorage.client.agent.api_types import (
     Observation,
     Orders,
     Part,
+    SettledPlan,
     StartAnswer,
     alive_of,
     orders_of,
@@ -20,7 +21,7 @@ from moorage.client.agent.api_types import (
 )
 from moorage.client.agent.backoff import Backoff
 from moorage.client.agent.hugepages import part_name
-from moorage.client.agent.protocol import Machine, Protocol
+from moorage.client.agent.protocol import PLAN, Machine, Protocol
 from moorage.client.run.api_types import StrangeAnswerError
 from moorage.wire import enums
 from moorage.wire import fleet as wire
@@ -47,7 +48,9 @@ def test_fields_are_those_of_the_native_api() -> None:
     assert set(AliveAnswer._fields) == names(wire.AliveAnswer)
     assert set(StartAnswer._fields) <= names(wire.StartAnswer)
     assert set(Failure._fields) == names(wire.AgentFailure)
+    assert set(SettledPlan._fields) <= names(wire.AgentPlan)
     assert get_args(enums.Directive) == api_types.DIRECTIVES
+    assert get_args(enums.PlanOutcome) == api_types.OUTCOMES
 
 
 def test_requests_are_those_of_the_native_api() -> None:
@@ -87,7 +90,7 @@ def test_reports_are_those_of_the_native_api() -> None:
         answer = {**msgspec.to_builtins(ORDERS), "report_generation": generation}
         protocol.answered(answer, 0.0)
     assert set(kinds["register"]) == names(wire.RegisterRequest)
-    assert set(kinds["report"]) == names(wire.ReportRequest)
+    assert {*kinds["report"], PLAN} == names(wire.ReportRequest)
     assert set(kinds["alive"]) == names(wire.AliveRequest)
     report = msgspec.convert(kinds["report"], wire.ReportRequest, strict=True)
     assert report.failure is not None

@@ -7,6 +7,7 @@ import pytest
 
 from tests.e2e.support.server import serve
 from tests.e2e.support.typed import ROOT, Step, play, steps_of
+from tests.support.fake_kernel import FakeKernel
 
 BLOCK = re.compile(r"```(console|yaml)\n(.*?)```", re.DOTALL)
 EVIDENCE = "cards.yaml"
@@ -37,6 +38,21 @@ def steps(page: Path, folder: Path) -> list[Step]:
     return found
 
 
+def machine(folder: Path) -> Path:
+    """Return a folder with a `moorage` whose agents run on a machine in a folder, with pages."""
+    FakeKernel.made(folder / "machine")
+    made = folder / "bin"
+    made.mkdir()
+    places = {"--sysfs": "machine/sys", "--procfs": "machine/proc", "--lock-file": "agent.lock"}
+    given = " ".join(f"{name} {folder / path}" for name, path in places.items())
+    (made / "moorage").write_text(
+        f'#!/bin/sh\n[ "$1 $2" != "agent run" ] || set -- "$@" {given}\n'
+        f'exec {ROOT}/.venv/bin/moorage "$@"\n'
+    )
+    (made / "moorage").chmod(0o755)
+    return made
+
+
 def lines(text: str) -> list[list[str]]:
     """Return the cells of each line without what differs each time; errors come at any place."""
     plain = AGE.sub("AGE", DIGEST.sub("DIGEST", ID.sub("ID", text)))
@@ -52,7 +68,7 @@ def test_each_command_says_what_the_page_shows(name: str, tmp_path: Path) -> Non
     with serve(database, "--no-access-log") as server:
         token = Path(f"{database}.token").read_text().strip()
         environment = {
-            "PATH": f"{ROOT}/.venv/bin:{ROOT}/.venv-client/bin:/usr/bin:/bin",
+            "PATH": f"{machine(tmp_path)}:{ROOT}/.venv/bin:{ROOT}/.venv-client/bin:/usr/bin:/bin",
             "MOORAGE_URL": server.url,
             "MOORAGE_TOKEN": token,
             "OS_AUTH_TYPE": "admin_token",

@@ -15,6 +15,10 @@ from moorage.client.run.printing import misfit_text
 Amounts = dict[str, dict[str, int]]
 """Amounts by provider and resource class."""
 
+DONE, SATISFIED, UNDONE = "done", "satisfied", "undone"
+OUTCOMES = (DONE, SATISFIED, UNDONE)
+"""What becomes of a plan that is not refused."""
+
 NONE, REPORT, REGISTER, INERT = "none", "report", "register", "inert"
 DIRECTIVES = (NONE, REPORT, REGISTER, INERT)
 """What the server wants the agent to do now."""
@@ -39,7 +43,7 @@ class Failure(NamedTuple):
     code: str
     message: str
     attempts: int
-    next_retry_in: float
+    next_retry_in: float | None
     since: str
 
 
@@ -59,6 +63,13 @@ class Observation(NamedTuple):
     """The consumers that run on the machine; None: unknown."""
 
 
+class SettledPlan(NamedTuple):
+    """What became of a plan; see `wire.fleet.AgentPlan`."""
+
+    outcome: str
+    reshape: str | None
+
+
 class Orders(NamedTuple):
     """The answer to a register and to a report; see `wire.fleet.AgentOrders`."""
 
@@ -68,6 +79,7 @@ class Orders(NamedTuple):
     ttl: float
     next_in: float
     directive: str
+    plan: SettledPlan | None = None
 
 
 class AliveAnswer(NamedTuple):
@@ -99,6 +111,7 @@ def orders_of(values: Any) -> Orders:
             ttl=_duration(values["ttl"]),
             next_in=_duration(values["next_in"]),
             directive=_directive(values["directive"]),
+            plan=_plan(values.get("plan")),
         )
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise StrangeAnswerError(
@@ -147,6 +160,13 @@ def _missing(values: Any) -> str:
                     f" {ahead}"
                 )
     return ": " + "; ".join(texts) if texts else ""
+
+
+def _plan(value: Any) -> SettledPlan | None:
+    if value is None:
+        return None
+    reshape = value["reshape"]
+    return SettledPlan(str(value["outcome"]), None if reshape is None else str(reshape))
 
 
 def _count(value: Any) -> int:

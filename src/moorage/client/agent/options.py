@@ -34,6 +34,12 @@ RUN = (
         " by default.",
         "FILE",
     ),
+    Option(
+        "--plan",
+        "JSON file with a reshape plan for the providers of this machine, which the server carries"
+        " out once in each boot.",
+        "FILE",
+    ),
     Option("--sysfs", "Where sysfs is mounted; /sys by default.", "DIR"),
     *AGENT,
 )

@@ -20,6 +20,7 @@ from moorage.client.agent.api_types import (
     orders_of,
 )
 from moorage.client.agent.backoff import Backoff
+from moorage.client.agent.plan import Plan
 from moorage.client.run.api_types import StrangeAnswerError
 from moorage.client.run.durations import spoken
 from moorage.client.run.exit_codes import CONFLICT
@@ -36,6 +37,9 @@ BEAT_SECONDS_MIN, BEAT_SECONDS_MAX = 0.1, 300.0
 
 DECOMMISSIONED = "decommissioned"
 SUPERSEDED_BOOT = "superseded_boot"
+PLAN = "plan"
+"""The member of a report that has the plan."""
+
 REPORT_CODES = ("report_conflict", "stale_report")
 """Codes of refusals after which the last report must not be repeated."""
 
@@ -87,9 +91,11 @@ class Protocol:
     Times are in seconds, by a clock that does not jump. Not thread-safe.
     """
 
-    def __init__(self, machine: Machine, backoff: Backoff) -> None:
+    def __init__(self, machine: Machine, backoff: Backoff, plan: Plan | None = None) -> None:
+        """Begin; `plan` is sent with reports until the server has settled or refused it."""
         self._machine = machine
         self._backoff = backoff
+        self._plan = Plan(None) if plan is None else plan
         self._seen: Observation | None = None
         self._outstanding: Request | None = None
         self._registered = False
@@ -165,6 +171,10 @@ class Protocol:
                 return
             if error.code in REPORT_CODES:
                 self._last = None
+            if PLAN in request.body and self._plan.is_refused_by(error):
+                self._last, self._report_at = None, now
+                self.notes += self._plan.refused(error)
+                return  # the state of the machine is sent without it, at once
         self._again(f"cannot {_TEXTS[request.kind]}: {error}", now, retry_after)
 
     def _must_register(self, seen: Observation) -> bool:
@@ -192,11 +202,20 @@ class Protocol:
             "phase": "done" if seen.done else "preparing",
             "actual": seen.actual,
             "consumers": None if seen.consumers is None else [*seen.consumers],
-            "failure": None if seen.failure is None else seen.failure._asdict(),
+            "failure": self._failure(seen),
         }
+        if self._plan.document is not None:
+            content[PLAN] = self._plan.document
         if last == {**content, "report_generation": self._generation}:
             return last if self._repeat else None
         return {**content, "report_generation": self._generation + 1}
+
+    def _failure(self, seen: Observation) -> dict[str, Any] | None:
+        """Return what is wrong; a refused plan once the machine is prepared, and has all it can."""
+        failure = seen.failure
+        if failure is None and seen.done:
+            failure = self._plan.failure
+        return None if failure is None else failure._asdict()
 
     def _alive(self) -> dict[str, Any]:
         return {"boot_id": self._machine.boot_id, "report_generation": self._generation}
@@ -217,7 +236,16 @@ class Protocol:
             self.notes.append("registered")
         else:
             self._repeat = False
+            if PLAN in request.body:
+                self._settle(request, orders)
         self._obey(request.kind, orders.directive, now)
+
+    def _settle(self, request: Request, orders: Orders) -> None:
+        """Take what became of the plan; a report without it is then the same report."""
+        if orders.plan is None:
+            raise StrangeAnswerError("the server does not say what became of the plan")
+        self.notes.append(self._plan.settled(orders.plan))
+        self._last = {name: value for name, value in request.body.items() if name != PLAN}
 
     def _take_alive(self, answer: AliveAnswer, now: float) -> None:
         self._beat_at = _beat_at(now, answer.next_in)

@@ -18,6 +18,7 @@ from moorage.client.agent.hugepages import HugePages
 from moorage.client.agent.identity import agent_of, boot_of, uuid_of
 from moorage.client.agent.kernel_files import KernelFiles
 from moorage.client.agent.loop import Loop, StepFunction, with_consumers
+from moorage.client.agent.plan import plan_read
 from moorage.client.agent.preparation import Preparation
 from moorage.client.agent.protocol import Machine, Protocol
 from moorage.client.run.clock import instant
@@ -73,7 +74,10 @@ def run_agent(words: Words, notices: Progress, files: KernelFiles | None = None)
         step: StepFunction = preparation.step
         if words["libvirt_dir"]:
             step = with_consumers(step, lambda: running(words["libvirt_dir"], kernel))
-        protocol = Protocol(machine, Backoff(*REGISTER_SECONDS))
+        plan, trouble = plan_read(words["plan"], instant)
+        if trouble is not None:
+            notices.say(trouble)
+        protocol = Protocol(machine, Backoff(*REGISTER_SECONDS), plan)
         notifier = Notifier(os.environ, notices.say)
         return Loop(protocol, AgentServer(connect, agent).send, step, notices, notifier).run()
 

@@ -157,6 +157,31 @@ class MachineReport(Struct, frozen=True):
     failure: Failure | None = None
 
 
+class PlanOutcome(StrEnum):
+    """What became of the plan that an agent has sent."""
+
+    DONE = "done"
+    """It was carried out in this boot."""
+    SATISFIED = "satisfied"
+    """The shape was there already."""
+    UNDONE = "undone"
+    """It was carried out in this boot, and an operator has undone it since."""
+
+
+class AgentPlan(Struct, frozen=True):
+    """The last plan of an agent, and what became of it in a boot.
+
+    `digest` is of the document. `reshape` is the id of the reshape that has carried it out, in this
+    boot or in an earlier one; None: others have made the shape.
+    """
+
+    digest: str
+    boot_id: str
+    outcome: PlanOutcome
+    at: Instant
+    reshape: str | None = None
+
+
 class Agent(Struct, frozen=True):
     """The agent of one machine.
 
@@ -207,6 +232,8 @@ class Agent(Struct, frozen=True):
     """When it was heard of again after a silence."""
     silence: Silence = Silence.OWN
     """As its group has it."""
+    plan: AgentPlan | None = None
+    """The last plan that it has sent and that was not refused."""
 
 
 class Group(Struct, frozen=True):

@@ -44,7 +44,7 @@ class CatalogIndex:
         self._tried = False
         """Whether the file was used, or found to be of no use."""
         self._engine = engine
-        self._feed = feed
+        self.feed = feed
         feed.attach(self)
         self._turns = turns
         self.catalog = Catalog(standard_classes, standard_traits)
@@ -61,12 +61,12 @@ class CatalogIndex:
     @property
     def epoch(self) -> int:
         """The epoch of `revision`."""
-        return self._feed.position.epoch
+        return self.feed.position.epoch
 
     @property
     def revision(self) -> int:
         """The last revision that is applied to the catalog."""
-        return self._feed.position.revision
+        return self.feed.position.revision
 
     async def load(self) -> None:
         """Read everything; needed at the start and after the rows were replaced."""
@@ -83,18 +83,18 @@ class CatalogIndex:
                     await copy.follow(self._engine, self._turns, lambda: self.revision)
             except ChangesGone:
                 continue
-            async with self._feed.handing_over:
+            async with self.feed.handing_over:
                 if not self._engine.shared and copy.revision < self.revision:
                     continue
                 self._release_slowly(self.catalog)
                 self._copies.clear()
                 self.catalog = copy.catalog
-                self._feed.restart(Position(copy.epoch, copy.revision, copy.at))
+                self.feed.restart(Position(copy.epoch, copy.revision, copy.at))
                 self._whole.set()
             break
         if not self.loaded:
             mark = await self._engine.read(import_mark.mark_load())
-            self._feed.mark.note(self.epoch, self.revision, mark)
+            self.feed.mark.note(self.epoch, self.revision, mark)
         self.loaded = True
 
     async def _restored(self) -> Copy | None:
@@ -117,8 +117,8 @@ class CatalogIndex:
 
     async def seen(self) -> tuple[View, Position] | None:
         """Return the catalog as of a revision, and this revision; None: a batch was torn."""
-        async with self._feed.handing_over:
-            return (View.of(self.catalog), self._feed.position) if self._whole.is_set() else None
+        async with self.feed.handing_over:
+            return (View.of(self.catalog), self.feed.position) if self._whole.is_set() else None
 
     async def apply(self, changes: Changes) -> None:
         """Apply a batch to the catalog and its copies: `PeerChanges` hands it over.
@@ -137,7 +137,7 @@ class CatalogIndex:
         Raises `Error`: UNAVAILABLE when a shared database does not answer.
         """
         with errors.translated():
-            await self._feed.caught_up()
+            await self.feed.caught_up()
         await self.whole()
         return self.catalog
 
@@ -167,7 +167,7 @@ class CatalogIndex:
             lag = await barrier()
             while True:
                 await copy.follow(self._engine, self._turns, lambda: self.revision + lag)
-                async with self._feed.handing_over:
+                async with self.feed.handing_over:
                     if copy.revision > self.revision + lag or copy.epoch != self.epoch:
                         raise ChangesGone
                     if copy.revision == self.revision + lag:

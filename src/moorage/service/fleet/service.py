@@ -5,20 +5,21 @@ from collections.abc import Awaitable, Callable
 
 from moorage.core.clock import Clock, Instant
 from moorage.core.errors import Code, Error
-from moorage.core.fleet import reports, starts
+from moorage.core.fleet import plans, reports, starts
 from moorage.core.fleet.facts import Changes
 from moorage.core.fleet.model import Agent, Group, Liveness, MachineReport
 from moorage.core.fleet.registering import RegisterSpec
 from moorage.core.fleet.starts import Start
 from moorage.core.fleet.ttl import TTL_RANGE, TtlRange, next_in
 from moorage.core.ids import AgentId, ConsumerId
+from moorage.core.ledger.reshaping.plan import ReshapePlan
 from moorage.core.service_time import When
 from moorage.service import errors
 from moorage.service.access.audit import Actor
 from moorage.service.batch.service_clock import ServiceClock
 from moorage.service.batch.transactor import Transactor
+from moorage.service.feed.catalog_index import CatalogIndex
 from moorage.service.feed.followers import Followers
-from moorage.service.feed.peer_changes import PeerChanges
 from moorage.service.fleet.agent_cases import (
     AgentRegister,
     AgentReport,
@@ -31,8 +32,14 @@ from moorage.service.fleet.liveness_cases import (
     GroupConfirm,
 )
 from moorage.service.fleet.liveness_loop import LivenessLoop
+from moorage.service.fleet.plan_bounds import check_own
+from moorage.service.fleet.plan_cases import AgentPlanned, AgentSettled
 from moorage.service.fleet.queries import FleetQueries
+from moorage.service.ledger.reshapes import request_of
 from moorage.store.api import Engine
+
+PLANS_WAITING_MAX = 64
+"""Reports whose plan waits until those before it are carried out; machines try again later."""
 
 AGAIN_SECONDS = 5.0
 """How often a wait for a start looks again: allocations before it may end without a report."""
@@ -48,15 +55,20 @@ class Fleet:
         self,
         engine: Engine,
         transactor: Transactor,
-        feed: PeerChanges,
+        index: CatalogIndex,
         followers: Followers[Changes],
         service_clock: ServiceClock,
         clock: Clock,
         ttl_range: TtlRange = TTL_RANGE,
     ) -> None:
         self._engine = engine
+        self._index = index
+        self._planning = asyncio.Semaphore(1)
+        """Plans are alone in their batches: claims go between two of them."""
+        self._plans = 0
+        """Reports whose plan waits for that."""
         self._transactor = transactor
-        self._feed = feed
+        self._feed = index.feed
         self._followers = followers
         self._service_clock = service_clock
         self._clock = clock
@@ -111,6 +123,38 @@ class Fleet:
         """Record the full state of a machine."""
         case = AgentReport(uuid, by, report, known=self.directory.get(uuid))
         return self._heard(await self._transactor.submit(case))
+
+    async def report_with_plan(
+        self, uuid: AgentId, report: MachineReport, plan: ReshapePlan, by: Actor
+    ) -> Agent:
+        """Record the full state of a machine, and carry out its plan once for each boot.
+
+        `Agent.plan` of the answer says what became of it. Raises ReshapeRefusal and `Error`, see
+        `AgentPlanned`; also OVERLOADED.
+        """
+        digest = await asyncio.to_thread(request_of, plan)
+        await self._caught_up()
+        known = self.directory.get(uuid)
+        case = AgentSettled(uuid, by, report, plan, digest, known=known)
+        agent = await self._transactor.submit(case)
+        if not _is_settled(agent, report, digest):
+            if self._plans >= PLANS_WAITING_MAX:
+                raise Error(Code.OVERLOADED, "Plans of many machines wait; try again later.")
+            self._plans += 1
+            try:
+                async with self._planning:
+                    agent = await self._planned(agent, report, plan, digest, by)
+            finally:
+                self._plans -= 1
+        return self._heard(agent)
+
+    async def _planned(
+        self, agent: Agent, report: MachineReport, plan: ReshapePlan, digest: str, by: Actor
+    ) -> Agent:
+        root = plans.check_may_plan(agent)
+        check_own(await self._index.current(), root, plan)
+        case = AgentPlanned(agent.uuid, by, report, plan, digest, known=agent)
+        return await self._transactor.submit(case)
 
     def _heard(self, agent: Agent) -> Agent:
         self.liveness_loop.signs.note(agent.number)
@@ -230,3 +274,9 @@ class Fleet:
         """Return once the directory knows all commits, those of other processes included."""
         with errors.translated():
             await self._feed.caught_up()
+
+
+def _is_settled(agent: Agent, report: MachineReport, digest: str) -> bool:
+    """Return whether an agent says what became of a plan in the boot of a report."""
+    plan = agent.plan
+    return plan is not None and (plan.digest, plan.boot_id) == (digest, report.boot_id)

@@ -43,6 +43,7 @@ from moorage.service.batch.world import Changes, Keys, World
 from moorage.service.pages import END, PageMarker, page_of, place_parse, rows_to_read
 from moorage.service.values import check_text
 from moorage.store import changelog, import_mark
+from moorage.store.access.audit import AuditRow
 from moorage.store.api import Engine, Plan
 from moorage.store.ledger import reshapes as reshape_rows
 from moorage.store.ledger.load import facts_read
@@ -162,56 +163,70 @@ class ReshapeCommit(AuditedUseCase[Committed | None]):
             undone = reshape_records.undoable(world.reshapes.get(self.undoes), self.undoes)
         planned = _planned(self.task, world.ledger, when.stamp)
         check(planned, wish.digest)
-        made = self._made(planned, when, undone)
-        verb = "commit" if undone is None else "undo"
-        self.rows = [
-            audit_entry(when.stamp, self.by, f"reshape.{verb}", wish.id, after=_noted(made.record))
-        ]
+        made, self.answer = kept(planned, wish, self.by, when, undone)
+        self.rows = [audited(made.record, self.by, when)]
         return Changes(ledger=planned.changes, reshape=made)
 
     def conclude(self, world: World, when: When) -> Committed | None:
         """Return the answer of the decision."""
         return self.answer
 
-    def _made(self, planned: Planned, when: When, undone: ReshapeRecord | None) -> ReshapeMade:
-        """Return what is to be kept. Raises LIMIT_EXCEEDED."""
-        assert planned.inverse is not None
-        generations = _reached(planned.changes)
-        record = ReshapeRecord(
-            id=self.wish.id,
-            at=when.stamp,
-            who=self.by.who,
-            role=self.by.role,
-            reason=self.wish.reason,
-            digest=planned.digest,
-            request=self.wish.request,
-            providers=len(planned.changes.providers),
-            consumers=len(planned.changes.consumers),
-            undoes=self.undoes,
+
+def kept(
+    planned: Planned, wish: Wish, by: Actor, when: When, undone: ReshapeRecord | None = None
+) -> tuple[ReshapeMade, Committed]:
+    """Return what is to be kept of a plan without violations, and the answer.
+
+    `undone` is the reshape that it undoes. Raises LIMIT_EXCEEDED.
+    """
+    assert planned.inverse is not None
+    generations = _reached(planned.changes)
+    record = ReshapeRecord(
+        id=wish.id,
+        at=when.stamp,
+        who=by.who,
+        role=by.role,
+        reason=wish.reason,
+        digest=planned.digest,
+        request=wish.request,
+        providers=len(planned.changes.providers),
+        consumers=len(planned.changes.consumers),
+        undoes=None if undone is None else undone.id,
+    )
+    answer = Committed(record, planned.effects, planned.summary, generations)
+    parts = (planned.summary, generations, planned.inverse)
+    summary, reached, inverse = (msgspec.json.encode(one) for one in parts)
+    size = len(summary) + len(reached) + len(inverse)
+    if size > RESHAPE_BYTES_MAX:
+        raise Error(
+            Code.LIMIT_EXCEEDED,
+            f"What would have to be kept of this reshape has {size} bytes, of which"
+            f" {RESHAPE_BYTES_MAX} are allowed: make several plans.",
         )
-        self.answer = Committed(record, planned.effects, planned.summary, generations)
-        kept = (planned.summary, generations, planned.inverse)
-        summary, reached, inverse = (msgspec.json.encode(one) for one in kept)
-        size = len(summary) + len(reached) + len(inverse)
-        if size > RESHAPE_BYTES_MAX:
-            raise Error(
-                Code.LIMIT_EXCEEDED,
-                f"What would have to be kept of this reshape has {size} bytes, of which"
-                f" {RESHAPE_BYTES_MAX} are allowed: make several plans.",
-            )
-        texts = (summary.decode(), reached.decode(), inverse.decode())
-        return ReshapeMade(record, self.by.token_id, *texts, undone)
+    texts = (summary.decode(), reached.decode(), inverse.decode())
+    return ReshapeMade(record, by.token_id, *texts, undone), answer
+
+
+def audited(record: ReshapeRecord, by: Actor, when: When) -> AuditRow:
+    """Return the audit row of a reshape."""
+    verb = "commit" if record.undoes is None else "undo"
+    return audit_entry(when.stamp, by, f"reshape.{verb}", record.id, after=_noted(record))
 
 
 def _planned(task: Task, facts: Facts, now: Instant) -> Planned:
-    """Plan a task. Raises LIMIT_EXCEEDED: more consumers are concerned than can be loaded."""
+    """Plan a task. Raises LIMIT_EXCEEDED."""
+    check_all_loaded(facts)
+    return task.decide(facts, now)
+
+
+def check_all_loaded(facts: Facts) -> None:
+    """Raise LIMIT_EXCEEDED if more consumers are concerned than can be loaded."""
     if facts.holders_left_out:
         raise Error(
             Code.LIMIT_EXCEEDED,
             f"{facts.holders_left_out} consumers are on the providers that this concerns, of whom"
             f" {HOLDERS_MAX} can be looked at.",
         )
-    return task.decide(facts, now)
 
 
 def check(planned: Planned, digest: str | None) -> None:

@@ -4,6 +4,8 @@ Nothing is written, and the facts stay as they are. Planning on the same facts g
 result; a commit plans again, and compares the digest.
 """
 
+from collections.abc import Iterable
+
 from msgspec import Struct
 
 from moorage.core.clock import Instant
@@ -12,12 +14,20 @@ from moorage.core.ledger.capacity import units_ok
 from moorage.core.ledger.facts import Changes, Facts
 from moorage.core.ledger.inventory import InventorySpec
 from moorage.core.ledger.model import Allocations
-from moorage.core.ledger.reshaping import drafting, final_state, shape, splits, totals
+from moorage.core.ledger.reshaping import (
+    drafting,
+    final_state,
+    own_tree,
+    shape,
+    splits,
+    totals,
+)
 from moorage.core.ledger.reshaping.conservation import conserved
 from moorage.core.ledger.reshaping.effects import Effect, Summary, digest_of, effects_of, summary_of
 from moorage.core.ledger.reshaping.final_state import FinalState
 from moorage.core.ledger.reshaping.fitting import GAVE_UP, INFEASIBLE, Item, fit
 from moorage.core.ledger.reshaping.inverse import Inverse, Undoing, inverse_of, keys_for
+from moorage.core.ledger.reshaping.own_tree import Machine
 from moorage.core.ledger.reshaping.plan import (
     Generations,
     ReshapePlan,
@@ -51,21 +61,25 @@ class Planned(Struct, frozen=True):
     inverse: Inverse | None
 
 
-def plan_reshape(facts: Facts, now: Instant, plan: ReshapePlan) -> Planned:
+def plan_reshape(
+    facts: Facts, now: Instant, plan: ReshapePlan, author: Machine | None = None
+) -> Planned:
     """Plan a reshape.
 
     Args:
         facts: with what `plan.keys_for` names; they stay as they are.
         now: the time of the first written row.
         plan: what is wanted.
+        author: the machine whose plan it is; None: it is an operator's, who may do everything.
     """
     wanted = Wanted()
-    found = list(drafting.too_large(facts, plan))
+    found = [] if author is None else list(own_tree.beyond(facts, plan, author))
+    found += drafting.too_large(facts, plan)
     if found:
-        return _planned(now, FinalState(facts, Wanted()), found, set(), set())
+        return refused(now, found, facts)
     found += drafting.outdated(facts, plan)
     found += drafting.draft(facts, plan, wanted)
-    moved = splits.splits_of(facts, plan)
+    moved = splits.splits_of(facts, plan, None if author is None else author.agent)
     sums = totals.totals_of(facts, plan, moved)
     contradictions = list(totals.figures_after(facts, plan, moved, sums, wanted))
     _allocate(facts, plan, wanted, moved)
@@ -79,6 +93,12 @@ def plan_reshape(facts: Facts, now: Instant, plan: ReshapePlan) -> Planned:
     found += final_state.judged(state)
     found += conserved(facts, plan, wanted)
     return _planned(now, state, found, named_providers(plan), emptied_providers(plan))
+
+
+def refused(now: Instant, found: Iterable[Violation], facts: Facts | None = None) -> Planned:
+    """Return the result for a plan that is not planned, because of these violations."""
+    known = Facts(frozenset(), frozenset()) if facts is None else facts
+    return _planned(now, FinalState(known, Wanted()), [*found], set(), set())
 
 
 def plan_undo(facts: Facts, now: Instant, inverse: Inverse) -> Planned:

@@ -9,16 +9,16 @@ from moorage.core.ledger.reshaping.plan import ReshapePlan
 from moorage.core.limits import IDENTIFIER_LENGTH_MAX, RESHAPE_ENTRIES_MAX
 
 
-def check_size(plan: ReshapePlan) -> None:
-    """Raise LIMIT_EXCEEDED: there are too many entries; INVALID: a name is too long.
+def check_size(plan: ReshapePlan, most: int = RESHAPE_ENTRIES_MAX) -> None:
+    """Raise LIMIT_EXCEEDED: there are more than `most` entries; INVALID: a name is too long.
 
     Violations repeat the name of a class for each consumer.
     """
     entries = _entries(plan)
-    if entries > RESHAPE_ENTRIES_MAX:
+    if entries > most:
         raise Error(
             Code.LIMIT_EXCEEDED,
-            f"The plan has {entries} entries; at most {RESHAPE_ENTRIES_MAX} are allowed.",
+            f"The plan has {entries} entries; at most {most} are allowed.",
         )
     if any(len(name) > IDENTIFIER_LENGTH_MAX for name in _names(plan)):
         raise Error(

@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from moorage.core.ids import ConsumerId, ProviderId
+from moorage.core.ids import AgentId, ConsumerId, ProviderId
 from moorage.core.ledger.facts import Facts
 from moorage.core.ledger.reshaping.fitting import Item
 from moorage.core.ledger.reshaping.plan import Move, Place, Policy, ReshapePlan
@@ -71,10 +71,11 @@ def key_of(place: Place) -> Key:
     return place.provider, place.resource_class
 
 
-def splits_of(facts: Facts, plan: ReshapePlan) -> list[Split]:
+def splits_of(facts: Facts, plan: ReshapePlan, author: AgentId | None = None) -> list[Split]:
     """Return the splits of a plan, in the order of the plan, with everybody's place.
 
-    Moves of providers that do not exist are left out.
+    Moves of providers that do not exist are left out. `author` is the agent whose plan it is: what
+    it manages itself may move, because what is desired of it follows; None: it is an operator's.
     """
     splits: dict[Key, Split] = {}
     created = {new.uuid for new in plan.create}
@@ -86,13 +87,13 @@ def splits_of(facts: Facts, plan: ReshapePlan) -> list[Split]:
             source = key_of(move.source)
             splits.setdefault(source, Split(source, [])).moves.append(move)
     for split in splits.values():
-        _check(facts, plan, split)
+        _check(facts, plan, split, author)
         _assign(split)
         _place(facts, plan, split)
     return list(splits.values())
 
 
-def _check(facts: Facts, plan: ReshapePlan, split: Split) -> None:
+def _check(facts: Facts, plan: ReshapePlan, split: Split, author: AgentId | None) -> None:
     uuid, name = split.source
     if name not in facts.inventories_of(uuid):
         message = f"Provider {uuid} has no inventory of {name} to move."
@@ -100,7 +101,9 @@ def _check(facts: Facts, plan: ReshapePlan, split: Split) -> None:
     for key in dict.fromkeys((split.source, *split.targets)):
         held = facts.inventories_of(key[0]).get(key[1])
         if held is not None and held.offered is not None:
-            split.violations.append(managed(key[0], facts.providers[key[0]].agent or "", key[1]))
+            agent = facts.providers[key[0]].agent
+            if agent is None or agent != author:
+                split.violations.append(managed(key[0], agent or "", key[1]))
     if split.source in split.targets:
         message = f"A move of {name} has provider {uuid} as source and target."
         split.refuse(ViolationCode.SAME_PLACE, message)

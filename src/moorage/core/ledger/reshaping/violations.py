@@ -32,6 +32,10 @@ class ViolationCode(StrEnum):
     OTHER_TREE = "other_tree"
     """The named providers belong to several trees, without `cross_tree`."""
     AGGREGATES_EXCEEDED = "aggregates_exceeded"
+    NOT_OWN = "not_own"
+    """The plan of a machine concerns what does not belong to the machine."""
+    OPERATORS_ONLY = "operators_only"
+    """The plan of a machine decides what only operators may decide."""
     MANAGED = "managed"
     """An agent manages what the plan moves or deletes."""
 

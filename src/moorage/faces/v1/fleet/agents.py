@@ -1,5 +1,6 @@
 """Agents: what operators do with them, and what they send themselves."""
 
+import asyncio
 import random
 from collections.abc import Iterable
 from typing import Any
@@ -11,6 +12,7 @@ from moorage.core.fleet.desired import DesiredSpec
 from moorage.core.fleet.desired import amounts as desired_amounts
 from moorage.core.fleet.model import (
     Agent,
+    AgentPlan,
     Failure,
     Goal,
     MachineFacts,
@@ -24,7 +26,10 @@ from moorage.core.fleet.policy import Action
 from moorage.core.fleet.registering import RegisterSpec
 from moorage.core.fleet.starts import ConsumerPlace, Start, unconfirmed
 from moorage.core.ids import AgentId, ConsumerId, ProviderId
+from moorage.core.limits import MACHINE_PLAN_ENTRIES_MAX, VIOLATIONS_ANSWERED_MAX
 from moorage.faces.v1 import authorization
+from moorage.faces.v1.ledger.reshape_texts import plan_of, violations_text
+from moorage.faces.v1.problems import ProblemError, problem_of
 from moorage.faces.v1.routing import Handlers, PromptRequest, Prompts, Request
 from moorage.service.access.roles import ScopedRole
 from moorage.service.fleet.agent_cases import AgentCase, AgentEnroll, AgentPut, AgentRoot
@@ -32,6 +37,7 @@ from moorage.service.fleet.policy_cases import AgentDesired, AgentPolicy
 from moorage.service.fleet.queries import AgentFilter, AgentView
 from moorage.service.fleet.service import Fleet
 from moorage.service.ids import ALL_IDS, ids_with
+from moorage.service.ledger.reshapes import ReshapeRefusal
 from moorage.service.values import (
     check_wait,
     end_of,
@@ -174,11 +180,24 @@ async def register(request: Request[wire.RegisterRequest, None]) -> wire.AgentOr
 
 
 async def report(request: Request[wire.ReportRequest, None]) -> wire.AgentOrders:
-    """Record the full state of a machine."""
-    uuid = agent_id(request)
+    """Record the full state of a machine, and carry out its plan."""
+    uuid, fleet = agent_id(request), request.service.fleet
     sent = report_of(request.body, request.service.clock.now())
-    agent = await request.service.fleet.report(uuid, sent, request.actor)
-    return _orders(request, agent)
+    if request.body.plan is None:
+        return _orders(request, await fleet.report(uuid, sent, request.actor))
+    plan = await asyncio.to_thread(plan_of, request.body.plan, MACHINE_PLAN_ENTRIES_MAX)
+    try:
+        agent = await fleet.report_with_plan(uuid, sent, plan, request.actor)
+    except ReshapeRefusal as refusal:
+        raise await asyncio.to_thread(_plan_refused, refusal) from None
+    return _orders(request, agent, planned=True)
+
+
+def _plan_refused(refusal: ReshapeRefusal) -> ProblemError:
+    problem = problem_of(refusal)
+    shown = refusal.planned.violations[:VIOLATIONS_ANSWERED_MAX]
+    problem.more["violations"] = violations_text(shown)
+    return problem
 
 
 async def alive(request: Request[wire.AliveRequest, None]) -> wire.AliveAnswer:
@@ -219,8 +238,8 @@ async def starts(request: Request[None, wire.StartAsked]) -> wire.StartAnswer:
     return start_shown(start)
 
 
-def _orders(request: Request[Any, Any], agent: Agent) -> wire.AgentOrders:
-    """Return the answer to a register or report."""
+def _orders(request: Request[Any, Any], agent: Agent, *, planned: bool = False) -> wire.AgentOrders:
+    """Return the answer to a register or report, with what became of its plan if it had one."""
     ttl, next_in = request.service.fleet.ttl(random.random())
     return wire.AgentOrders(
         report_generation=agent.report_generation,
@@ -229,6 +248,7 @@ def _orders(request: Request[Any, Any], agent: Agent) -> wire.AgentOrders:
         ttl=ttl / SECOND,
         next_in=next_in / SECOND,
         directive=reports.directive(agent),
+        plan=_plan_shown(agent.plan) if planned else None,
     )
 
 
@@ -366,6 +386,19 @@ def agent_shown(view: AgentView, heard_at: Instant | None) -> wire.Agent:
         updated_at=time_of(agent.updated_at),
         registered_at=time_or_none(agent.registered_at),
         reported_at=time_or_none(agent.reported_at),
+        plan=_plan_shown(agent.plan),
+    )
+
+
+def _plan_shown(plan: AgentPlan | None) -> wire.AgentPlan | None:
+    if plan is None:
+        return None
+    return wire.AgentPlan(
+        digest=plan.digest,
+        boot_id=plan.boot_id,
+        outcome=plan.outcome.value,
+        at=time_of(plan.at),
+        reshape=plan.reshape,
     )
 
 

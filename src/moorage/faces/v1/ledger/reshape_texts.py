@@ -27,7 +27,7 @@ from moorage.core.ledger.reshaping.plan import (
 from moorage.core.ledger.reshaping.planning import Planned
 from moorage.core.ledger.reshaping.size import check_size
 from moorage.core.ledger.reshaping.violations import Violation
-from moorage.core.limits import RESHAPE_NUMBER_MAX
+from moorage.core.limits import RESHAPE_ENTRIES_MAX, RESHAPE_NUMBER_MAX
 from moorage.service.ledger.reshapes import Committed, Preview
 from moorage.service.values import time_of, uuid_of
 from moorage.wire import reshapes as wire
@@ -43,8 +43,8 @@ ALL = "all"
 """The amount of a move that takes what is left."""
 
 
-def plan_of(wanted: wire.ReshapePlan) -> ReshapePlan:
-    """Convert a plan.
+def plan_of(wanted: wire.ReshapePlan, entries_max: int = RESHAPE_ENTRIES_MAX) -> ReshapePlan:
+    """Convert a plan with at most `entries_max` entries.
 
     Raises `Error`: INVALID for what is no UUID or named twice, and for absurd numbers and names;
     LIMIT_EXCEEDED for too many entries.
@@ -71,7 +71,7 @@ def plan_of(wanted: wire.ReshapePlan) -> ReshapePlan:
         ),
         cross_tree=wanted.cross_tree,
     )
-    check_size(plan)
+    check_size(plan, entries_max)
     return plan
 
 
@@ -154,6 +154,11 @@ def preview_text(preview: Preview) -> Raw:
 def planned_text(planned: Planned) -> Raw:
     """Encode the plan of a refusal, which was made in a transaction: it has no revision."""
     return _encoded(_planned(planned, None))
+
+
+def violations_text(violations: Sequence[Violation]) -> Raw:
+    """Encode why a plan cannot be committed."""
+    return _encoded([*map(_violation, violations)])
 
 
 def committed_text(done: Committed) -> Raw:
