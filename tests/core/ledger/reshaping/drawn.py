@@ -201,7 +201,7 @@ def draw_rest(draw: random.Random, state: State, plan: Plan) -> None:
 def spoil(draw: random.Random, state: State, plan: Plan) -> None:
     """Do one thing to a plan that may be an error."""
     moves = plan["moves"]
-    spoilt = draw.randrange(14)
+    spoilt = draw.randrange(15)
     if spoilt == 0:
         plan["create"].append((draw.choice(sorted(state["providers"])), "again", None))
     elif spoilt == 1:
@@ -239,6 +239,8 @@ def spoil(draw: random.Random, state: State, plan: Plan) -> None:
     elif spoilt == 13 and moves:
         moves[0]["assign"] = {c: {moves[0]["to"][0]: draw.choice(ODD)} for c in state["consumers"]}
         plan["accept_drift"] += list(state["consumers"])
+    elif spoilt == 14:
+        plan[draw.choice(["stay", "release", "accept_drift"])].append(consumer_id(9))
     elif spoilt == 7 and moves:
         moves[0]["assign"] = {c: {provider_id(1): 1} for c in state["consumers"]}
     else:

@@ -65,6 +65,8 @@ def outcome(before: State, plan: Plan, choice: dict[Any, Any]) -> State:
     """Return the state after the plan; raises Refused."""
     after = deepcopy(before)
     shape(before, plan, after)
+    for part in ("stay", "release", "accept_drift"):
+        demand(set(plan[part]) <= before["consumers"].keys(), "unknown consumer")
     placed = {source: split(before, plan, source, choice) for source in grouped(plan)}
     residual, spared, carried = stock(before, plan, after, placed)
     demand(residual.isdisjoint(choice.values()), "a search found what is closed")

@@ -7,7 +7,12 @@ from msgspec.structs import replace
 from moorage.core.ids import ProviderId
 from moorage.core.ledger.facts import Facts
 from moorage.core.ledger.model import NO_TAGS
-from moorage.core.ledger.reshaping.plan import ReshapePlan, emptied_providers, named_providers
+from moorage.core.ledger.reshaping.plan import (
+    ReshapePlan,
+    emptied_providers,
+    named_consumers,
+    named_providers,
+)
 from moorage.core.ledger.reshaping.shape import Forest, standing_of, unknown
 from moorage.core.ledger.reshaping.violations import Violation, ViolationCode
 from moorage.core.ledger.reshaping.wanted import Standing, Wanted
@@ -18,7 +23,7 @@ from moorage.core.limits import RESHAPE_CONSUMERS_MAX, RESHAPE_MOVES_MAX, RESHAP
 def too_large(facts: Facts, plan: ReshapePlan) -> Iterator[Violation]:
     """Yield each limit that a plan exceeds."""
     emptied = (facts.holders.get(uuid, ()) for uuid in emptied_providers(plan))
-    consumers = set[str](plan.vacate).union(*emptied)
+    consumers = named_consumers(plan).union(*emptied)
     for many, most, what in (
         (len(plan.moves), RESHAPE_MOVES_MAX, "moves"),
         (len(named_providers(plan)), RESHAPE_PROVIDERS_MAX, "providers"),
@@ -48,6 +53,22 @@ def outdated(facts: Facts, plan: ReshapePlan) -> Iterator[Violation]:
             yield Violation(code, message, consumer=owner, amount=current)
 
 
+def unknown_consumers(facts: Facts, plan: ReshapePlan) -> Iterator[Violation]:
+    """Yield each consumer that does not exist, by what names it, so that no typing error passes.
+
+    What `assign` names is judged with its split.
+    """
+    for member, named in (
+        ("stay", plan.stay),
+        ("release", plan.release),
+        ("vacate", plan.vacate.keys()),
+        ("accept_drift", plan.accept_drift),
+    ):
+        for uuid in sorted(named - facts.consumers.keys()):
+            message = f"Consumer {uuid} in {member} has no allocations."
+            yield Violation(ViolationCode.CONSUMER_UNKNOWN, message, consumer=uuid)
+
+
 def draft(facts: Facts, plan: ReshapePlan, wanted: Wanted) -> Iterator[Violation]:
     """Set the wanted providers and tags; yield contradictions and what does not exist."""
     created = set[ProviderId]()
@@ -58,7 +79,8 @@ def draft(facts: Facts, plan: ReshapePlan, wanted: Wanted) -> Iterator[Violation
         else:
             wanted.providers[new.uuid] = Standing(new.name, new.parent)
         created.add(new.uuid)
-    for uuid in sorted(named_providers(plan) - facts.providers.keys() - created):
+    named = named_providers(plan).union(*plan.vacate.values())
+    for uuid in sorted(named - facts.providers.keys() - created):
         yield unknown(uuid)
     for uuid in sorted(plan.parents.keys() | plan.rename.keys()):
         before = wanted.providers.get(uuid) or standing_of(facts, uuid)

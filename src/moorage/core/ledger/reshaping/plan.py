@@ -125,6 +125,12 @@ def named_providers(plan: ReshapePlan) -> set[ProviderId]:
     return found
 
 
+def named_consumers(plan: ReshapePlan) -> set[ConsumerId]:
+    """Return all consumers that a plan names, except those in `expect`."""
+    assigned = (move.assign for move in plan.moves)
+    return set(plan.vacate).union(plan.stay, plan.release, plan.accept_drift, *assigned)
+
+
 def emptied_providers(plan: ReshapePlan) -> set[ProviderId]:
     """Return the providers that may lose inventory: everybody on them must be known."""
     return {move.source.provider for move in plan.moves} | plan.delete | plan.inventories.keys()
@@ -138,11 +144,10 @@ def keys_for(plan: ReshapePlan) -> Keys:
         tags=set(named),
         names={new.name for new in plan.create} | set(plan.rename.values()),
         trees=set(named),
-        consumers={*plan.expect.consumers, *plan.vacate},
+        consumers={*plan.expect.consumers, *named_consumers(plan)},
         holders=emptied_providers(plan),
     )
     for move in plan.moves:
-        keys.consumers.update(move.assign)
         keys.classes.update(customs((move.source.resource_class, move.target.resource_class)))
     for classes in plan.inventories.values():
         keys.classes.update(customs(classes))

@@ -26,7 +26,7 @@ from moorage.core.ledger.reshaping.plan import (
 )
 from moorage.core.ledger.reshaping.splits import Split
 from moorage.core.ledger.reshaping.violations import Violation, ViolationCode
-from moorage.core.ledger.reshaping.wanted import Key, Wanted, held_at
+from moorage.core.ledger.reshaping.wanted import Key, Wanted, held_at, holders_by_place
 
 
 class Planned(Struct, frozen=True):
@@ -64,6 +64,7 @@ def plan_reshape(facts: Facts, now: Instant, plan: ReshapePlan) -> Planned:
     if found:
         return _planned(now, FinalState(facts, Wanted()), found, set(), set())
     found += drafting.outdated(facts, plan)
+    found += drafting.unknown_consumers(facts, plan)
     found += drafting.draft(facts, plan, wanted)
     moved = splits.splits_of(facts, plan)
     sums = totals.totals_of(facts, plan, moved)
@@ -141,10 +142,12 @@ def _allocate(facts: Facts, plan: ReshapePlan, wanted: Wanted, moved: list[Split
             if consumer in facts.consumers:
                 _transfer(facts, wanted, consumer, split.source, places)
     sources = {split.source for split in moved}
+    holders = holders_by_place(facts) if plan.release else {}
     for key, spec in wanted.figures.items():
         if spec is None and key not in sources:
-            for consumer in facts.holders.get(key[0], set()) & plan.release:
-                _transfer(facts, wanted, consumer, key, {})
+            for consumer in holders.get(key, ()):
+                if consumer in plan.release:
+                    _transfer(facts, wanted, consumer, key, {})
     _vacate(facts, plan, wanted)
     for consumer in [uuid for uuid in wanted.allocations if _is_same(facts, wanted, uuid)]:
         del wanted.allocations[consumer]
@@ -165,16 +168,15 @@ def _transfer(
     """Take what a consumer holds at a source now, and give it units at other places."""
     after = wanted.allocations.get(consumer)
     if after is None:
-        after = _copied(facts.consumers[consumer].allocations)
+        after = wanted.allocations[consumer] = _copied(facts.consumers[consumer].allocations)
     before = held_at(facts, consumer, source)
     for (uuid, name), amount in [(source, -before), *places.items()]:
         own = after.setdefault(uuid, {})
         own[name] = own.get(name, 0) + amount
-    wanted.allocations[consumer] = {
-        uuid: left
-        for uuid, own in after.items()
-        if (left := {name: amount for name, amount in own.items() if amount})
-    }
+        if not own[name]:
+            del own[name]
+        if not own:
+            del after[uuid]
 
 
 def _copied(held: Allocations) -> Allocations:
@@ -213,7 +215,7 @@ def _rooms(facts: Facts, wanted: Wanted, items: list[Item]) -> dict[Key, int]:
     for item in items:
         _transfer(facts, left, item.consumer, item.source, {})
     without = FinalState(facts, left)
-    options = dict.fromkeys(key for item in items for key in item.options)
+    options = dict.fromkeys(key for one in _distinct(items) for key in one)
     return {
         key: 0 if key in wanted.residual else final_state.room_at(without, key) for key in options
     }
@@ -222,13 +224,14 @@ def _rooms(facts: Facts, wanted: Wanted, items: list[Item]) -> dict[Key, int]:
 def _usable(state: FinalState, items: list[Item], rooms: dict[Key, int]) -> list[Item]:
     """Return the items, each with the places that admit it at all."""
     specs = {key: spec for key in rooms if (spec := state.spec_of(key)) is not None}
-    known: dict[tuple[Key, int], tuple[Key, ...]] = {}
+    known: dict[tuple[int, int], tuple[Key, ...]] = {}
+    sets = {id(options): frozenset(options) for options in _distinct(items)}
     usable = []
     for item in items:
         present = {key: state.amount_at(item.consumer, key) for key in _held(state, item)}
-        amount, alike = item.amount, (item.source, item.amount)
+        amount, alike = item.amount, (id(item.options), item.amount)
         options = known.get(alike)
-        beside = any(key in present for key in item.options)
+        beside = not sets[id(item.options)].isdisjoint(present)
         if options is None or beside:
             options = tuple(
                 key
@@ -241,6 +244,11 @@ def _usable(state: FinalState, items: list[Item], rooms: dict[Key, int]) -> list
             known[alike] = options
         usable.append(Item(item.consumer, item.source, item.amount, options))
     return usable
+
+
+def _distinct(items: list[Item]) -> list[tuple[Key, ...]]:
+    """Return the options of items, each object once: thousands of items share one."""
+    return list({id(item.options): item.options for item in items}.values())
 
 
 def _held(state: FinalState, item: Item) -> list[Key]:

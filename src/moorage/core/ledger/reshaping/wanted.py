@@ -72,6 +72,19 @@ def spec_of(inventory: Inventory) -> InventorySpec:
     )
 
 
+def holders_by_place(facts: Facts) -> dict[Key, list[ConsumerId]]:
+    """Return who has units at each place of the providers whose holders are loaded; sorted.
+
+    A provider may have thousands of holders and of classes: look here once for all of its places.
+    """
+    found: dict[Key, list[ConsumerId]] = {}
+    for uuid, holders in facts.holders.items():
+        for consumer in sorted(holders & facts.consumers.keys()):
+            for name in facts.consumers[consumer].allocations.get(uuid, ()):
+                found.setdefault((uuid, name), []).append(consumer)
+    return found
+
+
 def held_at(facts: Facts, consumer: ConsumerId, place: Key) -> int:
     """Return how many units a consumer has at a place."""
     known = facts.consumers.get(consumer)
