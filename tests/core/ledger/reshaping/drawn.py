@@ -74,6 +74,7 @@ def draw_plan(draw: random.Random, state: State) -> Plan:
         "moves": [],
         "inventories": {},
         "traits": {},
+        "drain": {},
         "delete": [],
         "stay": [],
         "release": [],
@@ -173,6 +174,8 @@ def draw_rest(draw: random.Random, state: State, plan: Plan) -> None:
         plan["rename"][draw.choice(present)] = draw.choice(["other", "name-1", "name-2"])
     if draw.random() < 0.3:
         plan["traits"][draw.choice(every)] = draw.sample(TRAITS, draw.randint(0, 2))
+    if draw.random() < 0.3:
+        plan["drain"][draw.choice(every)] = draw.choice(["", "broken"])
     if draw.random() < 0.3:
         uuid, name = draw.choice(every), draw.choice(NAMES)
         given = draw.choice(
@@ -320,6 +323,7 @@ def document(plan: Plan) -> ReshapePlan:
             for uuid, classes in plan["inventories"].items()
         },
         traits={uuid: frozenset(traits) for uuid, traits in plan["traits"].items()},
+        drain=plan["drain"],
         delete=frozenset(plan["delete"]),
         stay=frozenset(plan["stay"]),
         release=frozenset(plan["release"]),

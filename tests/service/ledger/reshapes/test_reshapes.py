@@ -14,6 +14,7 @@ from moorage.core.ledger.import_mark import Beginning
 from moorage.core.ledger.inventory import InventorySpec
 from moorage.core.ledger.reshaping.plan import Generations, ReshapePlan
 from moorage.core.ledger.reshaping.planning import Planned
+from moorage.core.ledger.reshaping.tenants import Leases
 from moorage.core.ledger.reshaping.violations import ViolationCode
 from moorage.service.ledger import provider_cases
 from moorage.service.ledger.reshapes import ReshapeRefusal, task_of
@@ -93,10 +94,10 @@ def test_claims_go_on_beside_a_preview(database: Database) -> None:
             task = task_of(PLAN)
             begun, go = threading.Event(), threading.Event()
 
-            def slowly(facts: Facts, now: Any) -> Planned:
+            def slowly(facts: Facts, now: Any, leases: Leases) -> Planned:
                 begun.set()
                 assert go.wait(SECONDS)
-                return task.decide(facts, now)
+                return task.decide(facts, now, leases)
 
             thinking = asyncio.ensure_future(
                 service.reshapes.preview(msgspec.structs.replace(task, decide=slowly))

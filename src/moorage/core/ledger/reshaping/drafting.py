@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from moorage.core.ids import ProviderId
+from moorage.core.ledger.draining import reason_of
 from moorage.core.ledger.facts import Facts
 from moorage.core.ledger.model import NO_TAGS
 from moorage.core.ledger.reshaping.plan import (
@@ -13,7 +14,7 @@ from moorage.core.ledger.reshaping.plan import (
     named_consumers,
     named_providers,
 )
-from moorage.core.ledger.reshaping.shape import Forest, standing_of, unknown
+from moorage.core.ledger.reshaping.shape import Forest, drained_now, standing_of, unknown
 from moorage.core.ledger.reshaping.violations import Violation, ViolationCode
 from moorage.core.ledger.reshaping.wanted import Standing, Wanted
 from moorage.core.ledger.traits_aggregates import without_vanished
@@ -90,6 +91,7 @@ def draft(facts: Facts, plan: ReshapePlan, wanted: Wanted) -> Iterator[Violation
             if after != before:
                 wanted.providers[uuid] = after
     _tags(facts, plan, wanted)
+    _drain(facts, plan, wanted)
     yield from _deleted(facts, plan, wanted)
 
 
@@ -117,9 +119,17 @@ def _tags(facts: Facts, plan: ReshapePlan, wanted: Wanted) -> None:
             )
 
 
+def _drain(facts: Facts, plan: ReshapePlan, wanted: Wanted) -> None:
+    """Set which providers are drained; who is drained already stays so, for its own reason."""
+    for uuid, words in plan.drain.items():
+        exists = uuid in facts.providers or uuid in wanted.providers
+        if exists and uuid not in plan.delete and drained_now(facts, uuid) is None:
+            wanted.drained[uuid] = reason_of(words)
+
+
 def _deleted(facts: Facts, plan: ReshapePlan, wanted: Wanted) -> Iterator[Violation]:
     kept = {move.target.provider for move in plan.moves} | {new.uuid for new in plan.create}
-    kept.update(plan.parents, plan.rename, plan.traits, plan.aggregates)
+    kept.update(plan.parents, plan.rename, plan.traits, plan.aggregates, plan.drain)
     kept.update(uuid for uuid, given in plan.inventories.items() if any(given.values()))
     for uuid in sorted(plan.delete):
         if uuid in kept:

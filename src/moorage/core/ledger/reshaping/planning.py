@@ -25,6 +25,7 @@ from moorage.core.ledger.reshaping.plan import (
     named_providers,
 )
 from moorage.core.ledger.reshaping.splits import Split
+from moorage.core.ledger.reshaping.tenants import NO_LEASES, Leases, Note, notes_of
 from moorage.core.ledger.reshaping.violations import Violation, ViolationCode
 from moorage.core.ledger.reshaping.wanted import Key, Wanted, held_at, holders_by_place
 
@@ -40,6 +41,7 @@ class Planned(Struct, frozen=True):
         generations: of the existing providers and consumers that were read.
         changes: what a commit writes; empty if there are violations.
         inverse: what undoes it; None if there are violations.
+        notes: what an operator should think of.
     """
 
     effects: tuple[Effect, ...]
@@ -49,20 +51,24 @@ class Planned(Struct, frozen=True):
     generations: Generations
     changes: Changes
     inverse: Inverse | None
+    notes: tuple[Note, ...] = ()
 
 
-def plan_reshape(facts: Facts, now: Instant, plan: ReshapePlan) -> Planned:
+def plan_reshape(
+    facts: Facts, now: Instant, plan: ReshapePlan, leases: Leases = NO_LEASES
+) -> Planned:
     """Plan a reshape.
 
     Args:
         facts: with what `plan.keys_for` names; they stay as they are.
         now: the time of the first written row.
         plan: what is wanted.
+        leases: those of the consumers in `plan.losing_consumers`.
     """
     wanted = Wanted()
     found = list(drafting.too_large(facts, plan))
     if found:
-        return _planned(now, FinalState(facts, Wanted()), found, set(), set())
+        return _planned(now, FinalState(facts, Wanted()), found, set(), set(), leases)
     found += drafting.outdated(facts, plan)
     found += drafting.unknown_consumers(facts, plan)
     found += drafting.draft(facts, plan, wanted)
@@ -79,23 +85,32 @@ def plan_reshape(facts: Facts, now: Instant, plan: ReshapePlan) -> Planned:
     found += contradictions
     found += final_state.judged(state)
     found += conserved(facts, plan, wanted)
-    return _planned(now, state, found, named_providers(plan), emptied_providers(plan))
+    emptied = emptied_providers(plan)
+    return _planned(now, state, found, named_providers(plan), emptied, leases)
 
 
-def plan_undo(facts: Facts, now: Instant, inverse: Inverse) -> Planned:
+def plan_undo(
+    facts: Facts,
+    now: Instant,
+    inverse: Inverse,
+    leases: Leases = NO_LEASES,
+    leave_out: frozenset[ConsumerId] = frozenset(),
+) -> Planned:
     """Plan the undoing of a reshape on the present state.
 
     Args:
         facts: with what `inverse.keys_for` names; they stay as they are.
         now: the time of the first written row.
         inverse: as `Planned.inverse` of the reshape; that of the result does the reshape again.
+        leases: those of the consumers in `inverse.losing_consumers`.
+        leave_out: consumers that the reshape removed and that are not created again.
     """
-    undoing = Undoing(facts, inverse)
+    undoing = Undoing(facts, inverse, leases, leave_out)
     state = FinalState(facts, undoing.wanted)
     found = undoing.violations
     found += shape.judged(facts, undoing.wanted, state.forest)
     found += final_state.judged(state)
-    return _planned(now, state, found, set(), keys_for(inverse).holders)
+    return _planned(now, state, found, set(), keys_for(inverse).holders, leases)
 
 
 def _planned(
@@ -104,6 +119,7 @@ def _planned(
     found: list[Violation],
     named: set[ProviderId],
     emptied: set[ProviderId],
+    leases: Leases,
 ) -> Planned:
     effects = effects_of(state)
     violations = tuple(dict.fromkeys(found))
@@ -115,7 +131,8 @@ def _planned(
         violations,
         _generations(state, summary, emptied),
         Changes() if violations else final_state.written(state, now),
-        None if violations else inverse_of(state, effects),
+        None if violations else inverse_of(state, effects, leases),
+        notes_of(state.facts, state.wanted, leases),
     )
 
 

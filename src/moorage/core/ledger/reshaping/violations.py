@@ -88,6 +88,8 @@ class ViolationCode(StrEnum):
 
     CHANGED_SINCE = "changed_since"
     """What a reshape wrote is no longer so, so it cannot be undone."""
+    LEASE_ENDED = "lease_ended"
+    """An undo would create the consumer of a lease again that has ended since."""
 
 
 class Violation(Struct, frozen=True, omit_defaults=True):

@@ -27,7 +27,7 @@ from moorage.core.ledger.reshaping.plan import (
 from moorage.core.ledger.reshaping.planning import Planned
 from moorage.core.ledger.reshaping.size import check_size
 from moorage.core.ledger.reshaping.violations import Violation
-from moorage.core.limits import RESHAPE_NUMBER_MAX
+from moorage.core.limits import RESHAPE_ENTRIES_MAX, RESHAPE_NUMBER_MAX
 from moorage.service.ledger.reshapes import Committed, Preview
 from moorage.service.values import time_of, uuid_of
 from moorage.wire import reshapes as wire
@@ -59,6 +59,7 @@ def plan_of(wanted: wire.ReshapePlan) -> ReshapePlan:
         inventories=_keyed(wanted.inventories, _provider, _inventories),
         traits=_keyed(wanted.traits, _provider, frozenset[str]),
         aggregates=_keyed(wanted.aggregates, _provider, _aggregates),
+        drain=_keyed(wanted.drain, _provider, str),
         delete=frozenset(map(_provider, wanted.delete)),
         stay=frozenset(map(_consumer, wanted.stay)),
         release=frozenset(map(_consumer, wanted.release)),
@@ -99,6 +100,15 @@ def _providers(uuids: Sequence[str]) -> frozenset[ProviderId]:
 
 def _provider(text: str) -> ProviderId:
     return ProviderId(uuid_of(text, "A provider"))
+
+
+def left_out(uuids: Sequence[str]) -> frozenset[ConsumerId]:
+    """Convert the consumers that an undo leaves out. Raises `Error`: INVALID, LIMIT_EXCEEDED."""
+    if len(uuids) > RESHAPE_ENTRIES_MAX:
+        raise Error(
+            Code.LIMIT_EXCEEDED, f"At most {RESHAPE_ENTRIES_MAX} consumers can be left out."
+        )
+    return frozenset(map(_consumer, uuids))
 
 
 def _consumer(text: str) -> ConsumerId:
@@ -219,6 +229,7 @@ def _planned(planned: Planned, revision: str | None) -> dict[str, Any]:
         "violations": [*map(_violation, planned.violations)],
         "generations": to_builtins(planned.generations),
         "revision": revision,
+        "notes": to_builtins(planned.notes),
     }
 
 
