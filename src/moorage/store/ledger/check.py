@@ -1,8 +1,9 @@
 """Checks the records of reshapes: an undo years later relies on them.
 
 Each must decode, have the digest of its effects, and the numbers of what it changed. Undoing and
-undone reshapes name each other. The generations that it reached are not beyond the present ones.
-At most `FOUND_MAX` differences are reported.
+undone reshapes name each other. The generations that it reached are not beyond the present ones,
+unless the ledger was imported since, with the generations of another one. At most `FOUND_MAX`
+differences are reported.
 """
 
 from collections.abc import Iterator, Mapping
@@ -11,6 +12,7 @@ import msgspec
 from msgspec import MsgspecError
 
 from moorage.core.ids import ConsumerId
+from moorage.core.ledger.import_mark import MARK_TARGET
 from moorage.core.ledger.reshape_records import ReshapeRecord
 from moorage.core.ledger.reshaping.effects import (
     AllocationsSet,
@@ -47,6 +49,7 @@ def differences_load() -> Plan[list[str]]:
 
 
 def _compared(found: Found) -> Plan[None]:
+    (((imported,),),) = yield [Query("audit_last_of", (MARK_TARGET,))]
     after: Row = (-1, "")
     records: dict[str, ReshapeRecord] = {}
     while True:
@@ -64,7 +67,7 @@ def _compared(found: Found) -> Plan[None]:
                 found.tell(_contents(one.record, reached, _INVERSE.decode(one.inverse)))
             except MsgspecError as error:
                 found.tell([f"reshape {one.record.id}: it cannot be read: {error}"])
-            if reached.providers:
+            if reached.providers and one.record.at > (imported or 0):
                 asked = (key_set(reached.providers),)
                 (present,) = yield [Query("provider_generations_load", asked)]
                 found.tell(_beyond(one.record, reached, present))

@@ -6,6 +6,7 @@ import apsw
 import psycopg
 import pytest
 
+from moorage.core.ledger.import_mark import MARK_TARGET
 from tests.service.ledger.imports.conftest import Database
 from tests.service.ledger.reshapes.trees import (
     HOST,
@@ -79,6 +80,26 @@ def test_what_is_forgotten_is_not_missed(database: Database) -> None:
             await commit(service, PLAN)
             await undo(service, 1, 2)
             _plant(database.url, f"DELETE FROM reshape WHERE id = '{FIRST}'")
+            assert await service.operations.check() == []
+
+    asyncio.run(scenario())
+
+
+def test_an_import_may_bring_lower_generations(database: Database) -> None:
+    """It replaces providers by those of another ledger, which are as old; then none is compared."""
+
+    async def scenario() -> None:
+        async with database.served() as service:
+            await host(service, GUESTS)
+            await commit(service, PLAN)
+            (beyond,) = (one for one in PLANTED if PLANTED[one].startswith(f"provider {HOST} has"))
+            _plant(database.url, beyond)
+            assert [HOST in one for one in await service.operations.check()] == [True]
+            _plant(
+                database.url,
+                "INSERT INTO audit (at, id, who, role, action, target)"
+                f" SELECT at + 1, id, who, role, 'import.begin', '{MARK_TARGET}' FROM reshape",
+            )
             assert await service.operations.check() == []
 
     asyncio.run(scenario())

@@ -250,6 +250,31 @@ def test_an_undo_beside_the_end_of_the_lease_leaves_nothing() -> None:
     play(scenario)
 
 
+def test_an_undo_waits_for_leases_that_may_be_ending() -> None:
+    """One that has looked for its consumer, and not found it, ends before the undo is decided.
+
+    The control: what no lease had is created again at once.
+    """
+
+    async def scenario(pair: Pair) -> None:
+        one, two = pair.services
+        await begin(one)
+        for n, uuid in ((1, MINE), (2, NOVA)):
+            only = {uuid: frozenset({HOST})}
+            await commit(one, emptying(vacate=only, release=frozenset(only)), n)
+        async with one.engine.transaction() as transaction:
+            keys = Keys(consumers={MINE}, returned={MINE})
+            assert not (await transaction.run(facts_load(keys, CLASSES, TRAITS))).consumers
+            await undo(two, 2, 3)
+            waiting = asyncio.ensure_future(undo(two, 1, 4))
+            done, _ = await asyncio.wait([waiting], timeout=0.5)
+            assert not done
+        await waiting
+        assert await used(two) == 2 * UNITS
+
+    play(scenario)
+
+
 @pytest.mark.parametrize("returned", [True, False])
 def test_the_end_of_a_lease_sees_what_was_created_while_it_waited(returned: bool) -> None:
     """It waits for the ledger's lock before it looks; the control looks first, and sees nobody."""

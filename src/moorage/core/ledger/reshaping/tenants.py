@@ -61,7 +61,7 @@ def ended(uuid: ConsumerId, lease: LeaseId) -> Violation:
     """Return the violation for a consumer whose lease has ended."""
     message = (
         f"Consumer {uuid} was that of lease {lease}, which has ended: nobody would return what it"
-        " would hold again."
+        " would hold again, so it must be left out."
     )
     return Violation(ViolationCode.LEASE_ENDED, message, consumer=uuid)
 
