@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from moorage.core.clock import Instant
-from moorage.core.ids import ProviderId
+from moorage.core.ids import AgentId, ProviderId
 from moorage.core.ledger.draining import is_drained
 from moorage.core.ledger.facts import Facts
 from moorage.core.ledger.model import Provider, Withheld
-from moorage.core.ledger.providers import after_creation, subtree_of
+from moorage.core.ledger.providers import after_creation
 from moorage.core.ledger.reshaping.violations import Violation, ViolationCode
 from moorage.core.ledger.reshaping.wanted import Standing, Wanted
 from moorage.core.limits import NAME_LENGTH_MAX, TREE_SIZE_MAX
@@ -127,11 +127,19 @@ def judged(facts: Facts, wanted: Wanted, forest: Forest) -> Iterator[Violation]:
 
 def _spoken_for(facts: Facts, wanted: Wanted) -> Iterator[Violation]:
     """Yield each provider whose drain changes although agents manage it, or what is below it."""
-    for uuid in sorted(wanted.drained.keys() & facts.providers.keys()):
-        subtree = subtree_of(facts, facts.providers[uuid])
-        agents = sorted({one.agent for one in subtree if one.agent is not None})
-        if agents:
-            yield managed(uuid, agents[0])
+    if not wanted.drained:
+        return
+    spoken: dict[ProviderId, AgentId] = {}
+    seen: set[ProviderId] = set()
+    for provider in sorted(facts.providers.values(), key=lambda one: (one.agent or "", one.uuid)):
+        at: ProviderId | None = provider.uuid if provider.agent is not None else None
+        while at is not None and at not in seen:  # who is above that one is known already
+            seen.add(at)
+            if at in wanted.drained and provider.agent is not None:
+                spoken[at] = provider.agent
+            at = facts.providers[at].parent if at in facts.providers else None
+    for uuid, agent in sorted(spoken.items()):
+        yield managed(uuid, agent)
 
 
 def unknown(uuid: ProviderId) -> Violation:
