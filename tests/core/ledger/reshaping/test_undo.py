@@ -13,6 +13,7 @@ from moorage.core.ledger.model import Inventory, Reported, Withheld
 from moorage.core.ledger.reshaping import effects
 from moorage.core.ledger.reshaping.inverse import Inverse
 from moorage.core.ledger.reshaping.plan import Figures, NewProvider, ReshapePlan
+from moorage.core.ledger.reshaping.planning import plan_undo
 from tests.core.ledger.build import (
     C1,
     C2,
@@ -251,6 +252,18 @@ def test_a_provider_of_an_agent_is_not_deleted_by_an_undo() -> None:
     way_back = commit(known, ReshapePlan(create=(NewProvider(C, "c", R),)))
     provider(known, C, agent=AgentId("00000001-eeee-4eee-8eee-eeeeeeeeeeee"))
     assert codes(plan_back(known, way_back)) == ["managed"]
+
+
+def test_the_trees_of_an_undo_are_whole() -> None:
+    """What is above a provider is shown as well, even if only consumers have moved."""
+    known = world()
+    claim(known, C1, {A: {VGPU: 1}})
+    add_provider(known, D, parent=R, offer={VGPU: Inventory(8)})
+    hold(known)
+    way_back = commit(known, ReshapePlan(moves=(move((A, VGPU), (D, VGPU), 0, **{K1: {D: 1}}),)))
+    shown = plan_back(known, way_back)
+    assert [one.provider for one in shown.summary.providers] == [R, A, D]
+    assert shown == plan_undo(known, NOW, way_back)
 
 
 def test_a_drain_is_part_of_the_shape() -> None:

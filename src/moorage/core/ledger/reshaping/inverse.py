@@ -64,7 +64,7 @@ def keys_for(inverse: Inverse) -> Keys:
     for effect in inverse.effects:
         if isinstance(effect, AllocationsSet):
             keys.consumers.add(effect.consumer)
-            keys.providers.update(effect.before, effect.after)
+            keys.trees.update(effect.before, effect.after)
             continue
         keys.trees.add(effect.provider)
         if isinstance(effect, ProviderRenamed):
