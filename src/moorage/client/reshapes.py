@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any, TypeVar
 from uuid import uuid4
@@ -77,9 +77,9 @@ class Reshapes(Room):
         """Return a reshape with all that it has done."""
         return self._asked(reshapes.GET_RESHAPE, reshape_id)
 
-    def undo_plan(self, reshape_id: str) -> ReshapePlanned:
-        """Return what undoing a reshape would do; nothing is changed."""
-        body = UndoWanted(dry_run=True)
+    def undo_plan(self, reshape_id: str, leave_out: Iterable[str] = ()) -> ReshapePlanned:
+        """Return what undoing a reshape would do, without some consumers; nothing is changed."""
+        body = UndoWanted(dry_run=True, leave_out=[*leave_out])
         planned = self._asked(reshapes.UNDO_RESHAPE, reshape_id, body=body).plan
         assert planned is not None
         return planned

@@ -17,6 +17,7 @@ from moorage.store.admission import check as admission_check
 from moorage.store.api import Damaged, Plan, Query, Row, Stream
 from moorage.store.fleet import check as fleet_check
 from moorage.store.fleet.rows import agent_from_row
+from moorage.store.ledger import check as ledger_check
 from moorage.store.ledger.rows import provider_from_row, tags_from_row
 
 
@@ -35,6 +36,7 @@ def content_plans(
         _trees(),
         admission_check.differences_load(),
         fleet_check.differences_load(),
+        ledger_check.differences_load(),
         offers_differences_load(),
     ]
 

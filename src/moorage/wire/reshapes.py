@@ -73,8 +73,9 @@ class ReshapeGenerations:
 class ReshapePlan:
     """How providers change their shape: all of it in one transaction, or nothing.
 
-    `parents`, `rename`, `inventories`, `traits` and `aggregates` are by provider; traits and
-    aggregates are complete, an inventory that is null is deleted. Consumers in `stay` keep their
+    `parents`, `rename`, `inventories`, `traits`, `aggregates` and `drain` are by provider; traits
+    and aggregates are complete, an inventory that is null is deleted. What is in `drain` is drained
+    with that reason, unless it is drained already. Consumers in `stay` keep their
     units on the source of each move; those in `release` may lose units. `vacate` names, for each of
     these, providers of which it loses all that it holds. For consumers in `accept_drift` the
     evidence in `assign` counts, whatever the ledger says. `fungible` are classes of which any unit
@@ -89,6 +90,7 @@ class ReshapePlan:
     inventories: dict[str, dict[str, ReshapeFigures | None]] = field(default_factory=dict)
     traits: dict[str, list[str]] = field(default_factory=dict)
     aggregates: dict[str, list[str]] = field(default_factory=dict)
+    drain: dict[str, str] = field(default_factory=dict)
     delete: list[str] = field(default_factory=list)
     stay: list[str] = field(default_factory=list)
     release: list[str] = field(default_factory=list)
@@ -111,9 +113,10 @@ class ReshapeEffect:
     """One change that a plan makes.
 
     `kind` is provider_created, provider_renamed, provider_moved, inventory_set, traits_set,
-    aggregates_set, allocations_set or provider_deleted. `before` and `after` are: for created and
-    deleted providers their name and parent; a name; a parent; the figures of an inventory; traits;
-    aggregates; the amounts of a consumer by provider and class, only at the places that change.
+    aggregates_set, provider_drained, allocations_set or provider_deleted. `before` and `after` are:
+    for created and deleted providers their name and parent; a name; a parent; the figures of an
+    inventory; traits; aggregates; the reason of a drain; the amounts of a consumer by provider and
+    class, only at the places that change.
     """
 
     kind: str
@@ -193,6 +196,20 @@ class ReshapeViolation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReshapeNote:
+    """What an operator should think of; it stands in the way of nothing.
+
+    `code` is stable: created_again, for consumers that would exist again and that no lease has;
+    leases_lose, for consumers of granted leases that would lose units. `consumers` are whom it is
+    about, each with its lease, if that is known.
+    """
+
+    code: str
+    message: str
+    consumers: dict[str, str | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReshapePlanned:
     """What a plan would do as of `revision`; it can be committed if there are no violations.
 
@@ -208,6 +225,7 @@ class ReshapePlanned:
     violations: list[ReshapeViolation]
     generations: ReshapeGenerations
     revision: str | None
+    notes: list[ReshapeNote] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,9 +246,14 @@ class ReshapeWanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UndoWanted:
-    """A reshape to undo; the members are those of a commit. `dry_run`: only show the plan."""
+    """A reshape to undo; the members are those of a commit. `dry_run`: only show the plan.
+
+    `leave_out`: consumers that the reshape removed and that are not to be created again, because
+    their owners are gone.
+    """
 
     dry_run: bool = False
+    leave_out: list[str] = field(default_factory=list)
     id: str | None = None
     digest: str | None = None
     effects: list[ReshapeEffect] | None = None

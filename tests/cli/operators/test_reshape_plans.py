@@ -112,6 +112,24 @@ def test_a_host_moves(case: Case) -> None:
     assert allocations(case, case.guests[0]) == {old: {"VGPU": 3}}
 
 
+def test_the_successor_of_a_drained_host_is_drained(case: Case) -> None:
+    """For the same reason, whether it is created or exists; undo opens again what it closed."""
+    old, uuid, other = case.name, str(uuid4()), str(uuid4())
+    case.cli.answer("provider", "drain", old, "--reason", "broken fan")
+    first = commit(case, "move-host", old, uuid)
+    shown = case.cli.answer("provider", "show", old)["provider"]
+    assert (shown["uuid"], shown["withheld"]) == (uuid, "drained: broken fan")
+    case.cli.answer("reshape", "undo", first, "--yes")
+    shown = case.cli.answer("provider", "show", old)["provider"]
+    assert (shown["uuid"], shown["withheld"]) == (case.host, "drained: broken fan")
+    placement(case.cli, "POST", "/resource_providers", {"uuid": other, "name": f"{old}-new"})
+    second = commit(case, "move-host", old, f"{old}-new")
+    new = ("provider", "show", f"{old}-new")
+    assert case.cli.answer(*new)["provider"]["withheld"] == "drained: broken fan"
+    case.cli.answer("reshape", "undo", second, "--yes")
+    assert case.cli.answer(*new)["provider"]["withheld"] is None
+
+
 def test_what_is_refused(case: Case) -> None:
     """Files that cannot be read, a class twice in JSON, and a plan that cannot be made."""
     split = ("reshape", "split", "--provider", case.name, "--class", "VGPU", "--by")

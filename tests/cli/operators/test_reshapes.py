@@ -131,6 +131,23 @@ def test_a_plan_is_shown_and_carried_out(case: Case) -> None:
     assert cli.answer("provider", "show", case.left)["provider"]["parent"] == case.host
 
 
+def test_an_undo_names_whom_it_creates_again(case: Case) -> None:
+    """Only the operator knows whether they still have an owner, and leaves out who has none."""
+    cli, (first, second) = case.cli, case.guests
+    vacate = {guest: [case.host] for guest in case.guests}
+    path = case.file({"vacate": vacate, "release": [*case.guests]})
+    done = cli.answer("reshape", "commit", path, "--yes")["id"]
+    out = ("reshape", "undo", done, "--leave-out", second, "--yes")
+    wrong = moorage(*out, "--leave-out", str(uuid4()), directory=cli.folder)
+    assert wrong.returncode == CONFLICT
+    assert "cannot be left out" in wrong.stderr
+    lines = cli.lines(*out)
+    (note,) = [n for n, line in enumerate(lines) if line.startswith("note: 1 consumer would be")]
+    assert lines[note + 1] == f"  {first}"
+    assert cli.answer("consumer", "show", first)["allocations"]
+    assert cli.refusal(7, "consumer", "show", second)
+
+
 def _id(lines: list[str]) -> str:
     """Return the id of the reshape that these lines say is done."""
     return lines[-2].split()[1]

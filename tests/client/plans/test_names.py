@@ -1,5 +1,6 @@
 """Classes and hosts that get other names: the plans name no consumer."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -96,6 +97,27 @@ def test_a_host_is_replaced_by_one_that_exists() -> None:
     assert (plan.delete, plan.cross_tree) == ([HOST], True)
     named = replaced_host_plan(NODE, new, "node", [*TREE, new])
     assert named.rename == {OTHER: "node"}
+
+
+@pytest.mark.parametrize(
+    ("withheld", "expected"),
+    [
+        (None, {}),
+        ("silent", {}),
+        ("drained", {OTHER: ""}),
+        ("drained: broken fan: 3", {OTHER: "broken fan: 3"}),
+    ],
+)
+def test_the_successor_of_a_drained_host_is_drained(withheld: Any, expected: Any) -> None:
+    """For the same reason, unless what is above it is withheld and so closes it anyway."""
+    old = replace(NODE, withheld=withheld)
+    new = provider(OTHER, "fresh", VCPU=stock(16))
+    assert new_host_plan(old, OTHER, None, [old, *TREE[1:]]).drain == expected
+    assert replaced_host_plan(old, new, None, [old, *TREE[1:], new]).drain == expected
+    above = replace(provider(uuid(8), "rack"), withheld=withheld)
+    below, beside = replace(old, parent=above.uuid), replace(new, parent=above.uuid)
+    assert new_host_plan(below, OTHER, None, [above, below]).drain == {}
+    assert replaced_host_plan(below, beside, None, [above, below, beside]).drain == {}
 
 
 @pytest.mark.parametrize(("old", "new"), [(NODE, NODE), (NODE, CARD), (CARD, NODE)])

@@ -205,6 +205,18 @@ def test_what_was_not_shown_is_not_done(native: Native) -> None:
     assert native.ask("GET", f"/v1{path[3:]}").body["undone_by"] is not None
 
 
+def test_whom_an_undo_creates_again_is_said(native: Native) -> None:
+    """The page says how the others can be left out; the control: a split creates nobody again."""
+    split = Split(native)
+    browser = signed_in(native, "operator")
+    plain = f"/ui/reshapes/{committed(split)['id']}/undo"
+    assert "created again" not in browser.get(plain).document.text
+    split.plan = {"vacate": {split.guest: [split.child]}, "release": [split.guest]}
+    text = browser.get(f"/ui/reshapes/{committed(split)['id']}/undo").document.text
+    assert "1 consumer would be created again" in text
+    assert "--leave-out" in text
+
+
 def test_violations_name_their_places(native: Native) -> None:
     """What was changed since is listed, and there is no button; one pressed before does nothing."""
     split = Split(native)
@@ -363,9 +375,11 @@ def test_other_changes_are_those_that_no_other_table_has() -> None:
         ReshapeEffect(kind="inventory_set", provider="a", class_="Z", before=None, after=after),
         ReshapeEffect(kind="aggregates_set", provider="a", before=["g"], after=[]),
         ReshapeEffect(kind="provider_renamed", provider="a", before="a", after="b"),
+        ReshapeEffect(kind="provider_drained", provider="a", before=None, after="drained: fan"),
     ]
     rows = view_of(ReshapeSummary(providers=[], places=[], consumers=[]), effects).others.rows
     assert [(one.what, one.before, one.after) for one in rows] == [
         ("figures of X", "max_unit 4", "max_unit 2"),
         ("aggregates", "g", ""),
+        ("withheld", "", "drained: fan"),
     ]

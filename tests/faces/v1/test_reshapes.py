@@ -2,6 +2,7 @@
 
 import json
 from typing import Any
+from uuid import uuid4
 
 import jsonschema
 import pytest
@@ -59,6 +60,25 @@ def test_answers_are_as_described(split: Split) -> None:
     following = native.ask("GET", "/v1/reshapes?limit=1").body["next"]
     rest = native.ask("GET", f"/v1/reshapes?limit=1&cursor={following}").body
     assert [one["id"] for one in rest["reshapes"]] == [done["id"]]
+
+
+def test_what_is_left_out_of_an_undo(split: Split) -> None:
+    """A note names who would exist again; the request names who is left out, in any spelling."""
+    native, guest = split.native, split.guest
+    split.plan = {"vacate": {guest: [split.host]}, "release": [guest]}
+    path = f"/v1/reshapes/{split.committed().body['id']}:undo"
+    dry = native.ask("POST", path, {"dry_run": True}).body["plan"]
+    (note,) = dry["notes"]
+    assert (note["code"], note["consumers"]) == ("created_again", {guest: None})
+    asked = {"leave_out": [guest.upper()], "id": str(uuid4())}
+    dry = native.ask("POST", path, {"dry_run": True, **asked})
+    assert (dry.body["plan"]["effects"], dry.body["plan"]["notes"]) == ([], [])
+    assert native.ask("POST", path, {"leave_out": ["x"]}).status == 400
+    answers = [native.ask("POST", path, asked) for _ in range(2)]
+    assert [one.status for one in answers] == [200, 200]
+    reused = native.ask("POST", path, {"id": asked["id"]})
+    assert (reused.status, reused.body["code"]) == (409, "key_reused")
+    assert native.ask("GET", f"/v1/consumers/{guest}").status == 404
 
 
 def test_a_refusal_has_all_violations(split: Split) -> None:

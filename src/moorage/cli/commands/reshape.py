@@ -19,6 +19,7 @@ from moorage.cli.support.views.reshape_text import (
     names_of,
     show_consumers,
     show_differences,
+    show_notes,
     show_trees,
     show_violations,
 )
@@ -203,23 +204,42 @@ def list_(limit: int | None, wide: bool, as_json: bool) -> None:
 @group.command(epilog=example(f"moorage reshape undo {_ID}"))
 @administering
 @_RESHAPE
+@click.option(
+    "--leave-out",
+    multiple=True,
+    metavar="CONSUMER",
+    help="Do not create this consumer again, because its owner is gone; may be repeated.",
+)
 @_DIGEST
 @_REASON
 @_YES
 @wide_option
 @json_option
-def undo(text: str, digest: str | None, reason: str, yes: bool, wide: bool, as_json: bool) -> None:
+def undo(
+    text: str,
+    leave_out: tuple[str, ...],
+    digest: str | None,
+    reason: str,
+    yes: bool,
+    wide: bool,
+    as_json: bool,
+) -> None:
     """Undo the reshape ID, after showing what that does.
 
-    It is refused only where something that the reshape wrote has been changed since. It is a
-    reshape itself, which can be undone, too.
+    It is refused only where something that the reshape wrote has been changed since, or where the
+    lease of a consumer that it removed has ended. It is a reshape itself, which can be undone, too.
     """
     _check_askable(yes=yes, as_json=as_json)
     with at_server(Reshapes) as reshapes:
         undone = ids.reshape_id(reshapes, text)
-        planned = reshapes.undo_plan(undone)
+        planned = reshapes.undo_plan(undone, leave_out)
         _consider(planned, digest, "Undo this reshape?", yes=yes, wide=wide, as_json=as_json)
-        wanted = UndoWanted(digest=planned.digest, effects=planned.effects, reason=reason)
+        wanted = UndoWanted(
+            digest=planned.digest,
+            effects=planned.effects,
+            reason=reason,
+            leave_out=[*leave_out],
+        )
         done = _done(lambda: reshapes.undo(undone, wanted), wide=wide, as_json=as_json)
     _show_done(done, as_json=as_json)
 
@@ -301,6 +321,7 @@ def _show_refused(refusal: PlanRefusedError, *, wide: bool) -> None:
 def _show_planned(planned: ReshapePlanned, *, wide: bool) -> None:
     show_trees(planned.summary, wide=wide)
     show_consumers(planned.summary, wide=wide)
+    show_notes(planned.notes, wide=wide)
     if planned.violations:
         show_violations(planned.violations, planned.summary, wide=wide)
         return

@@ -202,19 +202,21 @@ def _moved(ledger: Ledger, old: ProviderShown, new: str, name: str | None) -> Re
     found = ledger.providers_named(new)
     if not found and is_normal(uuid):
         found = ledger.providers_with(uuid, 1)
-    if old.withheld is not None:
+    if found:
+        plan = replaced_host_plan(old, found[0], name, _trees(ledger, old, found[0]))
+    elif is_normal(uuid):
+        plan = new_host_plan(old, uuid, name, _trees(ledger, old))
+    elif name is not None:
+        raise click.UsageError("--name is for a NEW that is a UUID or a provider")
+    else:
+        return rename_host_plan(old, new, _trees(ledger, old))
+    if old.withheld is not None and not plan.drain:
         say(
-            f"moorage: {old.name} is withheld ({old.withheld}); another provider in its place is"
-            " not",
+            f"moorage: {old.name} is withheld ({old.withheld}); look whether what takes its place"
+            " should be",
             err=True,
         )
-    if found:
-        return replaced_host_plan(old, found[0], name, _trees(ledger, old, found[0]))
-    if is_normal(uuid):
-        return new_host_plan(old, uuid, name, _trees(ledger, old))
-    if name is not None:
-        raise click.UsageError("--name is for a NEW that is a UUID or a provider")
-    return rename_host_plan(old, new, _trees(ledger, old))
+    return plan
 
 
 def _split(

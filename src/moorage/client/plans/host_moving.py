@@ -11,6 +11,9 @@ from moorage.client.plans.trees import below
 from moorage.wire.providers import ProviderShown
 from moorage.wire.reshapes import ReshapeFigures, ReshapePlan, ReshapeProvider
 
+DRAINED = "drained"
+"""What an operator has drained is withheld for a reason that begins so."""
+
 
 def rename_host_plan(
     old: ProviderShown, name: str, providers: Sequence[ProviderShown]
@@ -45,6 +48,7 @@ def new_host_plan(
         inventories=_reserved(old, uuid, old.inventories),
         traits={uuid: sorted(old.traits)} if old.traits else {},
         aggregates={uuid: sorted(old.aggregates)} if old.aggregates else {},
+        drain=_drained(old, uuid, old.parent, providers),
     )
 
 
@@ -54,7 +58,8 @@ def replaced_host_plan(
     """Return a plan that puts a provider that exists in the place of another one, which goes.
 
     The inventories of the new one stay as they are: somebody has reported them. It gets those that
-    it lacks, all allocations and children, and traits and aggregates in addition.
+    it lacks, all allocations and children, and traits and aggregates in addition. If the old one
+    is drained, so is the new one.
 
     Args:
         old: the host that goes.
@@ -86,6 +91,7 @@ def replaced_host_plan(
         traits={new.uuid: traits} if traits != sorted(new.traits) else {},
         aggregates={new.uuid: aggregates} if aggregates != sorted(new.aggregates) else {},
         cross_tree=old.root != new.root,
+        drain=_drained(old, new.uuid, new.parent, providers),
     )
 
 
@@ -96,6 +102,18 @@ def _moved(old: ProviderShown, uuid: str, providers: Sequence[ProviderShown]) ->
         delete=[old.uuid],
         fungible=sorted(old.inventories),
     )
+
+
+def _drained(
+    old: ProviderShown, uuid: str, parent: str | None, providers: Sequence[ProviderShown]
+) -> dict[str, str]:
+    """Return the drain of a successor: nothing new lands on it if nothing may land on the host.
+
+    None is needed below a parent that is withheld itself: what is below it is, too.
+    """
+    state, _, words = (old.withheld or "").partition(": ")
+    closed = any(one.uuid == parent and one.withheld is not None for one in providers)
+    return {uuid: words} if state == DRAINED and not closed else {}
 
 
 def _reserved(

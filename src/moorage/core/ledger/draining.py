@@ -43,10 +43,20 @@ def drain(facts: Facts, uuid: ProviderId, reason: str) -> Changes:
     """
     subtree = subtree_of(facts, find(facts, uuid))
     _check_unmanaged(uuid, subtree)
+    check_words(reason)
+    return withholding.withhold(facts, subtree, reason_of(reason))
+
+
+def check_words(reason: str) -> None:
+    """Raise INVALID unless these may be an operator's own words."""
     if len(reason) > DETAIL_LENGTH_MAX:
         raise Error(Code.INVALID, f"reason must have at most {DETAIL_LENGTH_MAX} characters.")
     check_plain("reason", reason)
-    return withholding.withhold(facts, subtree, f"{DRAINED}: {reason}" if reason else DRAINED)
+
+
+def reason_of(words: str) -> str:
+    """Return the reason why a provider is withheld that was drained with these words."""
+    return f"{DRAINED}: {words}" if words else DRAINED
 
 
 def resume(facts: Facts, uuid: ProviderId) -> Changes:

@@ -58,6 +58,10 @@ class Keys:
     """Providers of which all consumers must be known, each with all its allocations."""
     crowded: set[ProviderId] = field(default_factory=set)
     """Those of `holders` to which consumers came while they were loaded: nobody else may now."""
+    created_again: set[ConsumerId] = field(default_factory=set)
+    """Those of `consumers` that are created again for their leases: none of these may end now."""
+    returned: set[ConsumerId] = field(default_factory=set)
+    """Those of `consumers` that leases return: nobody may create them again now."""
 
     def update(self, other: "Keys") -> None:
         """Add the keys of another request of the same batch."""
@@ -74,6 +78,8 @@ class Keys:
         self.trait_uses |= other.trait_uses
         self.holders |= other.holders
         self.crowded |= other.crowded
+        self.created_again |= other.created_again
+        self.returned |= other.returned
 
     def includes(self, other: "Keys") -> bool:
         """Return whether everything that `other` names is named here, too."""

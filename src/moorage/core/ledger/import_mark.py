@@ -12,6 +12,9 @@ from moorage.core.ledger.model import Import
 from moorage.core.limits import IDENTIFIER_LENGTH_MAX, IMPORT_SOURCE_LENGTH_MAX
 from moorage.core.texts import check_plain
 
+MARK_TARGET = "ledger"
+"""The target of the audit rows of imports."""
+
 
 class RowCounts(Struct, frozen=True):
     """How many rows the ledger has."""

@@ -93,7 +93,7 @@ class LedgerShare:
         if lease.allocations is None:
             return
         held = holding_of(lease.allocations)
-        keys = LedgerKeys(consumers={held.consumer})
+        keys = LedgerKeys(consumers={held.consumer}, returned={held.consumer})
         if not self._is_loaded(keys):
             raise self._restart(keys)
         consumer = self._facts.consumers.get(held.consumer)
@@ -115,6 +115,7 @@ class LedgerShare:
         loaded = self._room.keys
         return (
             keys.consumers <= loaded.consumers
+            and keys.returned <= loaded.returned
             and keys.providers <= loaded.providers
             and keys.classes <= loaded.classes
         )
@@ -131,6 +132,7 @@ class LedgerShare:
                 continue
             if lease.state == "granted":
                 keys.consumers.add(request.consumer)
+                keys.returned.add(request.consumer)
             else:
                 tickets.add(request.consumer)
                 keys.update(keys_for([request]))

@@ -69,7 +69,7 @@ class Rooms:
             self.all.append(self.fleet)
         self.reshapes: ReshapeRoom | None = None
         if keys.reshapes:
-            self.reshapes = ReshapeRoom(self.world, keys.reshapes)
+            self.reshapes = ReshapeRoom(self.world, keys.reshapes, keys.tenants)
             self.all.append(self.reshapes)
         self.imports: ImportRoom | None = None
         if importing or keys.imports is not None:

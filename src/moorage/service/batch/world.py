@@ -12,11 +12,13 @@ from moorage.core.admission.facts import Keys as AdmissionKeys
 from moorage.core.fleet.facts import Changes as FleetChanges
 from moorage.core.fleet.facts import Facts as FleetFacts
 from moorage.core.fleet.facts import Keys as FleetKeys
+from moorage.core.ids import ConsumerId
 from moorage.core.ledger.facts import Changes as LedgerChanges
 from moorage.core.ledger.facts import Facts as LedgerFacts
 from moorage.core.ledger.facts import Keys as LedgerKeys
 from moorage.core.ledger.import_mark import ImportChange, ImportFacts, ImportKeys
 from moorage.core.ledger.reshape_records import ReshapeMade, ReshapeRecord
+from moorage.core.ledger.reshaping.tenants import Leases
 from moorage.core.service_time import Timeline
 
 
@@ -33,6 +35,8 @@ class Keys:
     """None: it is not part of an import."""
     reshapes: set[str] = field(default_factory=set)
     """Ids of reshapes whose records are needed."""
+    tenants: set[ConsumerId] = field(default_factory=set)
+    """Consumers whose granted leases a reshape must know."""
 
     def update(self, other: "Keys") -> None:
         """Add the keys of another request of the same batch."""
@@ -48,6 +52,7 @@ class Keys:
         if other.imports is not None:
             self.imports = other.imports
         self.reshapes |= other.reshapes
+        self.tenants |= other.tenants
 
 
 NO_ADMISSION = AdmissionFacts()
@@ -67,6 +72,8 @@ class World:
     """None: whether the ledger is imported was not read."""
     reshapes: dict[str, ReshapeRecord] = field(default_factory=dict)
     """The records of reshapes by id."""
+    leases: Leases = field(default_factory=dict)
+    """The granted leases of `Keys.tenants`."""
     timeline: Timeline | None = None
     """Of service time. None: no room of the batch decides by it, so it is not locked."""
 

@@ -129,7 +129,7 @@ class AgentPlanned(AgentSettled):
         """Carry out the plan; None: its shape is there. Raises what `decide` raises."""
         facts = trial.facts
         check_all_loaded(facts)
-        planned = plan_reshape(facts, trial.now, self.plan, machine)
+        planned = plan_reshape(facts, trial.now, self.plan, author=machine)
         if not planned.violations and not planned.effects:
             return None
         if planned.violations and is_satisfied(facts, trial.now, self.plan, machine):

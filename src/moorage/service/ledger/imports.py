@@ -14,7 +14,13 @@ from moorage.core.errors import Code, Error
 from moorage.core.ids import ConsumerId
 from moorage.core.ledger import import_mark, imported_rows
 from moorage.core.ledger.facts import Keys as LedgerKeys
-from moorage.core.ledger.import_mark import Beginning, ImportChange, ImportKeys, RowCounts
+from moorage.core.ledger.import_mark import (
+    MARK_TARGET,
+    Beginning,
+    ImportChange,
+    ImportKeys,
+    RowCounts,
+)
 from moorage.core.ledger.imported_rows import Rows
 from moorage.core.ledger.model import Consumer, CustomName, Described, Import
 from moorage.core.limits import IMPORT_ROWS_MAX
@@ -31,9 +37,6 @@ from moorage.service.feed.peer_changes import PeerChanges
 from moorage.service.pages import page_of, rows_to_read
 from moorage.store.api import Engine
 from moorage.store.ledger import reads
-
-MARK_TARGET = "ledger"
-"""The target of audit rows."""
 
 
 @dataclass(slots=True)

@@ -19,7 +19,7 @@ from moorage.core.clock import Clock, Instant
 from moorage.core.counting import counted
 from moorage.core.errors import Code, Error
 from moorage.core.fleet.facts import Keys as FleetKeys
-from moorage.core.ids import ProviderId
+from moorage.core.ids import ConsumerId, ProviderId
 from moorage.core.ledger import reshape_records
 from moorage.core.ledger.facts import Changes as LedgerChanges
 from moorage.core.ledger.facts import Facts
@@ -33,6 +33,7 @@ from moorage.core.ledger.reshaping.effects import Effect, ProviderDeleted, Summa
 from moorage.core.ledger.reshaping.inverse import Inverse
 from moorage.core.ledger.reshaping.plan import Generations, ReshapePlan
 from moorage.core.ledger.reshaping.planning import Planned, plan_reshape, plan_undo
+from moorage.core.ledger.reshaping.tenants import Leases
 from moorage.core.limits import DETAIL_LENGTH_MAX, HOLDERS_MAX, RESHAPE_BYTES_MAX
 from moorage.core.service_time import When
 from moorage.service import errors
@@ -44,6 +45,7 @@ from moorage.service.pages import END, PageMarker, page_of, place_parse, rows_to
 from moorage.service.values import check_text
 from moorage.store import changelog, import_mark
 from moorage.store.access.audit import AuditRow
+from moorage.store.admission.tenants import tenants_load
 from moorage.store.api import Engine, Plan
 from moorage.store.ledger import reshapes as reshape_rows
 from moorage.store.ledger.load import facts_read
@@ -61,29 +63,32 @@ class Task(Struct, frozen=True):
     """What is to be planned: a plan, or the way back from a reshape."""
 
     keys: Callable[[], LedgerKeys]
-    decide: Callable[[Facts, Instant], Planned]
+    decide: Callable[[Facts, Instant, Leases], Planned]
     created: frozenset[ProviderId]
     """Providers that it may create."""
+    tenants: frozenset[ConsumerId]
+    """Consumers whose leases it must know."""
 
 
 def task_of(plan: ReshapePlan) -> Task:
     """Return the task of a plan."""
 
-    def decide(facts: Facts, now: Instant) -> Planned:
-        return plan_reshape(facts, now, plan)
+    def decide(facts: Facts, now: Instant, leases: Leases) -> Planned:
+        return plan_reshape(facts, now, plan, leases)
 
     created = frozenset(one.uuid for one in plan.create)
-    return Task(partial(plans.keys_for, plan), decide, created)
+    return Task(partial(plans.keys_for, plan), decide, created, plans.losing_consumers(plan))
 
 
-def undo_of(inverse: Inverse) -> Task:
-    """Return the task of undoing a reshape."""
+def undo_of(inverse: Inverse, leave_out: frozenset[ConsumerId] = frozenset()) -> Task:
+    """Return the task of undoing a reshape, without the consumers in `leave_out`."""
 
-    def decide(facts: Facts, now: Instant) -> Planned:
-        return plan_undo(facts, now, inverse)
+    def decide(facts: Facts, now: Instant, leases: Leases) -> Planned:
+        return plan_undo(facts, now, inverse, leases, leave_out)
 
-    gone = (one.provider for one in inverse.effects if isinstance(one, ProviderDeleted))
-    return Task(partial(inverses.keys_for, inverse), decide, frozenset(gone))
+    gone = frozenset(one.provider for one in inverse.effects if isinstance(one, ProviderDeleted))
+    tenants = inverses.losing_consumers(inverse)
+    return Task(partial(inverses.keys_for, inverse), decide, gone, tenants)
 
 
 class Wish(Struct, frozen=True):
@@ -150,7 +155,7 @@ class ReshapeCommit(AuditedUseCase[Committed | None]):
         """Name what the plan needs, agents of what it creates, and records."""
         ids = {self.wish.id} if self.undoes is None else {self.wish.id, self.undoes}
         fleet = FleetKeys(roots=set(self.task.created)) if self.task.created else None
-        return Keys(self.task.keys(), fleet=fleet, reshapes=ids)
+        return Keys(self.task.keys(), fleet=fleet, reshapes=ids, tenants={*self.task.tenants})
 
     def decide(self, world: World, when: When) -> Changes:
         """Plan on what is there now, and return the changes."""
@@ -161,7 +166,7 @@ class ReshapeCommit(AuditedUseCase[Committed | None]):
             return Changes()
         if self.undoes is not None:
             undone = reshape_records.undoable(world.reshapes.get(self.undoes), self.undoes)
-        planned = _planned(self.task, world.ledger, when.stamp)
+        planned = _planned(self.task, world.ledger, when.stamp, world.leases)
         check(planned, wish.digest)
         made, self.answer = kept(planned, wish, self.by, when, undone)
         self.rows = [audited(made.record, self.by, when)]
@@ -213,10 +218,10 @@ def audited(record: ReshapeRecord, by: Actor, when: When) -> AuditRow:
     return audit_entry(when.stamp, by, f"reshape.{verb}", record.id, after=_noted(record))
 
 
-def _planned(task: Task, facts: Facts, now: Instant) -> Planned:
+def _planned(task: Task, facts: Facts, now: Instant, leases: Leases) -> Planned:
     """Plan a task. Raises LIMIT_EXCEEDED."""
     check_all_loaded(facts)
-    return task.decide(facts, now)
+    return task.decide(facts, now, leases)
 
 
 def check_all_loaded(facts: Facts) -> None:
@@ -268,18 +273,22 @@ class Reshapes:
         async with self._planning:
             keys = await asyncio.to_thread(task.keys)
             with errors.translated():
-                mark, revision, facts = await self._engine.read_aside(self._read(keys))
+                found = await self._engine.read_aside(self._read(keys, task.tenants))
+            mark, revision, facts, leases = found
             if mark is not None:
                 raise import_refusal()
-            planned = await asyncio.to_thread(_planned, task, facts, self._clock.now())
+            planned = await asyncio.to_thread(_planned, task, facts, self._clock.now(), leases)
             return Preview(planned, revision)
 
-    def _read(self, keys: LedgerKeys) -> Plan[tuple[Import | None, str, Facts]]:
-        """Read the mark of an import, the revision and the facts, in one snapshot."""
+    def _read(
+        self, keys: LedgerKeys, tenants: frozenset[ConsumerId]
+    ) -> Plan[tuple[Import | None, str, Facts, Leases]]:
+        """Read the mark of an import, the revision, the facts and leases, in one snapshot."""
         mark = yield from import_mark.mark_load()
         epoch, revision = yield from changelog.clock_load()
         facts = yield from facts_read(keys, *self._standard)
-        return mark, f"{epoch}.{revision}", facts
+        leases = yield from tenants_load({*tenants})
+        return mark, f"{epoch}.{revision}", facts, leases
 
     async def carry_out(self, plan: ReshapePlan, wish: Wish, by: Actor) -> Committed:
         """Carry out a plan as a whole, or repeat the answer of the same request.
@@ -288,21 +297,31 @@ class Reshapes:
         """
         return await self._commit(ReshapeCommit(task_of(plan), wish, by))
 
-    async def undo_preview(self, reshape_id: str) -> Preview:
-        """Plan the way back from a reshape.
+    async def undo_preview(
+        self, reshape_id: str, leave_out: frozenset[ConsumerId] = frozenset()
+    ) -> Preview:
+        """Plan the way back from a reshape, without the consumers in `leave_out`.
 
         Raises `Error`: RESHAPE_NOT_FOUND, RESHAPE_UNDONE, UNAVAILABLE, IMPORTING.
         """
         row = await self._row(reshape_id)
         reshape_records.undoable(row.record, reshape_id)
-        return await self.preview(await asyncio.to_thread(_way_back, row))
+        return await self.preview(await asyncio.to_thread(_way_back, row, leave_out))
 
-    async def undo(self, reshape_id: str, wish: Wish, by: Actor) -> Committed:
+    async def undo(
+        self,
+        reshape_id: str,
+        wish: Wish,
+        by: Actor,
+        leave_out: frozenset[ConsumerId] = frozenset(),
+    ) -> Committed:
         """Undo a reshape, or repeat the answer of the same request.
+
+        `leave_out`: consumers that the reshape removed and that are not created again.
 
         Raises ReshapeRefusal and `Error`, see `ReshapeCommit`.
         """
-        task = await asyncio.to_thread(_way_back, await self._row(reshape_id))
+        task = await asyncio.to_thread(_way_back, await self._row(reshape_id), leave_out)
         return await self._commit(ReshapeCommit(task, wish, by, reshape_id))
 
     async def _commit(self, case: ReshapeCommit) -> Committed:
@@ -367,8 +386,8 @@ def reshape_id_new() -> str:
     return str(uuid4())
 
 
-def _way_back(row: ReshapeRow) -> Task:
-    return undo_of(_INVERSE.decode(row.inverse))
+def _way_back(row: ReshapeRow, leave_out: frozenset[ConsumerId]) -> Task:
+    return undo_of(_INVERSE.decode(row.inverse), leave_out)
 
 
 def _committed(row: ReshapeRow) -> Committed:

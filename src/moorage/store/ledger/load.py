@@ -128,10 +128,11 @@ def _locks(keys: Keys) -> list[Query]:
     The ledger's lock is first, shared or not: waiting for it while holding the structure lock would
     block all transactions that need both.
     """
-    alone = bool(keys.class_uses or keys.trait_uses or keys.crowded)
+    alone = bool(keys.class_uses or keys.trait_uses or keys.crowded or keys.created_again)
     structure = bool(keys.names or keys.parents or keys.trees)
     locks = []
-    if alone or structure:
+    # A statement that waits for its own lock does not see rows that were inserted meanwhile.
+    if alone or structure or keys.returned:
         locks.append(Query("ledger_lock") if alone else Query("ledger_share"))
     if structure:
         locks.append(Query("structure_lock"))

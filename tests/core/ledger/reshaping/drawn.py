@@ -74,6 +74,7 @@ def draw_plan(draw: random.Random, state: State) -> Plan:
         "moves": [],
         "inventories": {},
         "traits": {},
+        "drain": {},
         "delete": [],
         "stay": [],
         "release": [],
@@ -174,6 +175,8 @@ def draw_rest(draw: random.Random, state: State, plan: Plan) -> None:
     if draw.random() < 0.3:
         plan["traits"][draw.choice(every)] = draw.sample(TRAITS, draw.randint(0, 2))
     if draw.random() < 0.3:
+        plan["drain"][draw.choice(every)] = draw.choice(["", "broken"])
+    if draw.random() < 0.3:
         uuid, name = draw.choice(every), draw.choice(NAMES)
         given = draw.choice(
             [
@@ -201,7 +204,7 @@ def draw_rest(draw: random.Random, state: State, plan: Plan) -> None:
 def spoil(draw: random.Random, state: State, plan: Plan) -> None:
     """Do one thing to a plan that may be an error."""
     moves = plan["moves"]
-    spoilt = draw.randrange(14)
+    spoilt = draw.randrange(15)
     if spoilt == 0:
         plan["create"].append((draw.choice(sorted(state["providers"])), "again", None))
     elif spoilt == 1:
@@ -239,6 +242,8 @@ def spoil(draw: random.Random, state: State, plan: Plan) -> None:
     elif spoilt == 13 and moves:
         moves[0]["assign"] = {c: {moves[0]["to"][0]: draw.choice(ODD)} for c in state["consumers"]}
         plan["accept_drift"] += list(state["consumers"])
+    elif spoilt == 14:
+        plan[draw.choice(["stay", "release", "accept_drift"])].append(consumer_id(9))
     elif spoilt == 7 and moves:
         moves[0]["assign"] = {c: {provider_id(1): 1} for c in state["consumers"]}
     else:
@@ -318,6 +323,7 @@ def document(plan: Plan) -> ReshapePlan:
             for uuid, classes in plan["inventories"].items()
         },
         traits={uuid: frozenset(traits) for uuid, traits in plan["traits"].items()},
+        drain=plan["drain"],
         delete=frozenset(plan["delete"]),
         stay=frozenset(plan["stay"]),
         release=frozenset(plan["release"]),

@@ -65,6 +65,8 @@ def outcome(before: State, plan: Plan, choice: dict[Any, Any]) -> State:
     """Return the state after the plan; raises Refused."""
     after = deepcopy(before)
     shape(before, plan, after)
+    for part in ("stay", "release", "accept_drift"):
+        demand(set(plan[part]) <= before["consumers"].keys(), "unknown consumer")
     placed = {source: split(before, plan, source, choice) for source in grouped(plan)}
     residual, spared, carried = stock(before, plan, after, placed)
     demand(residual.isdisjoint(choice.values()), "a search found what is closed")
@@ -89,6 +91,7 @@ def shape(before: State, plan: Plan, after: State) -> None:
         *plan["parents"],
         *plan["rename"],
         *plan["traits"],
+        *plan["drain"],
         *(m["to"][0] for m in plan["moves"]),
     }
     changed |= {uuid for uuid, given in plan["inventories"].items() if any(given.values())}
@@ -118,7 +121,7 @@ def named(plan: Plan) -> set[str]:
     found = {uuid for uuid, _, _ in plan["create"]} | set(plan["delete"])
     found |= {parent for _, _, parent in plan["create"] if parent}
     found |= {parent for parent in plan["parents"].values() if parent}
-    for part in ("parents", "rename", "inventories", "traits"):
+    for part in ("parents", "rename", "inventories", "traits", "drain"):
         found |= set(plan[part])
     return found.union(*({m["from"][0], m["to"][0]} for m in plan["moves"]))
 

@@ -42,7 +42,7 @@ def machine(agent: AgentId = AGENT) -> Facts:
 
 def by_machine(known: Facts, wish: ReshapePlan) -> Planned:
     """Plan as the agent of the node."""
-    return plan_reshape(loaded(known, plans.keys_for(wish)), NOW, wish, Machine(AGENT, R))
+    return plan_reshape(loaded(known, plans.keys_for(wish)), NOW, wish, author=Machine(AGENT, R))
 
 
 def away() -> ReshapePlan:

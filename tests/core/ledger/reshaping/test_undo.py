@@ -13,6 +13,7 @@ from moorage.core.ledger.model import Inventory, Reported, Withheld
 from moorage.core.ledger.reshaping import effects
 from moorage.core.ledger.reshaping.inverse import Inverse
 from moorage.core.ledger.reshaping.plan import Figures, NewProvider, ReshapePlan
+from moorage.core.ledger.reshaping.planning import plan_undo
 from tests.core.ledger.build import (
     C1,
     C2,
@@ -39,6 +40,7 @@ from tests.core.ledger.reshaping.worlds import (
     image,
     move,
     plan_back,
+    planned,
     undo,
 )
 
@@ -68,6 +70,7 @@ def everything() -> ReshapePlan:
         inventories={A: {VGPU: Figures(max_unit=2)}},
         traits={C: frozenset({"CUSTOM_GPU"}), A: frozenset({"STORAGE_DISK_SSD"})},
         aggregates={C: frozenset({aggregate_id(2)})},
+        drain={A: "broken fan"},
         delete=frozenset({B}),
         release=frozenset({C2}),
     )
@@ -108,6 +111,10 @@ SINCE: dict[str, tuple[Callable[[Facts], Any], list[tuple[Any, ...]]]] = {
         [(C, None, None)],
     ),
     "aggregates": (lambda known: add_tags(known, C, {"CUSTOM_GPU"}), [(C, None, None)]),
+    "a drain": (
+        lambda known: known.apply(draining.resume(known, A)),
+        [(A, None, None)],
+    ),
     "allocations": (
         lambda known: claim(known, C1, {R: {"VCPU": 2}, C: {VGPU: 3}}),
         [(C, VGPU, C1)],
@@ -245,6 +252,53 @@ def test_a_provider_of_an_agent_is_not_deleted_by_an_undo() -> None:
     way_back = commit(known, ReshapePlan(create=(NewProvider(C, "c", R),)))
     provider(known, C, agent=AgentId("00000001-eeee-4eee-8eee-eeeeeeeeeeee"))
     assert codes(plan_back(known, way_back)) == ["managed"]
+
+
+def test_the_trees_of_an_undo_are_whole() -> None:
+    """What is above a provider is shown as well, even if only consumers have moved."""
+    known = world()
+    claim(known, C1, {A: {VGPU: 1}})
+    add_provider(known, D, parent=R, offer={VGPU: Inventory(8)})
+    hold(known)
+    way_back = commit(known, ReshapePlan(moves=(move((A, VGPU), (D, VGPU), 0, **{K1: {D: 1}}),)))
+    shown = plan_back(known, way_back)
+    assert [one.provider for one in shown.summary.providers] == [R, A, D]
+    assert shown == plan_undo(known, NOW, way_back)
+
+
+def test_a_drain_is_part_of_the_shape() -> None:
+    """It closes all below it, in the batch that creates what it closes; undo opens it again.
+
+    Who is drained already keeps the reason, also through the undo.
+    """
+    known = world()
+    before, generation = image(known), known.providers[A].generation
+    shape = {"create": (NewProvider(C, "c", A),), "inventories": {C: {VF: Figures(total=2)}}}
+    way_back = commit(known, ReshapePlan(**shape, drain={A: "broken fan"}))
+    for uuid in (A, B, C):
+        assert known.providers[uuid].withheld == Withheld("drained: broken fan", A)
+        assert all(one.withheld for one in known.inventories_of(uuid).values())
+    assert known.providers[R].withheld is None
+    assert known.providers[A].generation == generation
+    undo(known, way_back)
+    assert image(known) == before
+    known.apply(draining.drain(known, A, "mine"))
+    before = image(known)
+    way_back = commit(known, ReshapePlan(**shape, drain={A: "broken fan"}))
+    assert known.providers[C].withheld == Withheld("drained: mine", A)
+    undo(known, way_back)
+    assert image(known) == before
+
+
+def test_what_cannot_be_drained_by_a_plan() -> None:
+    """Agents drain their machines, nothing is drained and deleted, nor what does not exist."""
+    for drained, expected in ((D, ["provider_unknown"]), (B, ["provider_deleted", "in_use"])):
+        wish = ReshapePlan(drain={drained: ""}, delete=frozenset({B}))
+        assert set(expected) <= {*codes(planned(world(), wish))}
+    for mine in (A, B):
+        known = world()
+        provider(known, mine, agent=AgentId("00000001-eeee-4eee-8eee-eeeeeeeeeeee"))
+        assert codes(planned(known, ReshapePlan(drain={A: ""}))) == ["managed"]
 
 
 def test_closure_follows_the_tree_and_back() -> None:

@@ -3,15 +3,17 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from moorage.core.ids import ConsumerId
 from moorage.core.ledger.facts import Facts
 from moorage.core.ledger.model import Inventory
 from moorage.core.ledger.reshaping.plan import Generations, Policy, ReshapePlan
-from tests.core.ledger.build import C1, C2, add_provider
+from tests.core.ledger.build import C1, C2, C3, add_provider
 from tests.core.ledger.reshaping.worlds import (
     VGPU,
     A,
+    B,
     D,
     R,
     claim,
@@ -117,3 +119,59 @@ def test_drift_allows_no_other_loss() -> None:
         assert codes(planned(known, wish)) == ["not_conserved"]
         known, wish = both(**drift, vacate={C1: frozenset({D})})
         assert codes(planned(known, wish)) == []
+
+
+@pytest.mark.parametrize("policy", [Policy.EXPLICIT, Policy.FIT])
+def test_nobody_is_assigned_what_it_vacates(policy: Policy) -> None:
+    """Neither the source, which would stay reserved for units that are gone, nor a target.
+
+    The control: units that are assigned elsewhere leave the source anyway.
+    """
+    name = C1.replace("-", "_")
+    for place, expected in ((R, ["assign_contradicts"]), (A, [])):
+        moves = (move((R, VGPU), (A, VGPU), 12, policy, **{name: {place: 3}}),)
+        known, wish = both(moves=moves, stay=frozenset({C2}))
+        before = image(known)
+        made = planned(known, wish)
+        assert codes(made) == expected
+        assert [one.provider for one in made.violations] == [R] * len(expected)
+        if expected:
+            assert not made.changes
+            continue
+        undo(known, commit(known, wish))
+        assert image(known) == before
+    moves = (move((R, VGPU), (A, VGPU), 12, policy, **{name: {A: 3}}),)
+    known, wish = both(moves=moves, stay=frozenset({C2}), vacate={C1: frozenset({A})})
+    assert codes(planned(known, wish)) == ["assign_contradicts"]
+
+
+def test_a_search_does_not_place_where_a_consumer_leaves() -> None:
+    """A target that a consumer vacates is none for it, however much room there is."""
+    known, wish = both(Policy.FIT, vacate={C1: frozenset({A})})
+    assert codes(planned(known, wish)) == ["infeasible"]
+    moves = tuple(move((R, VGPU), (uuid, VGPU), 8, Policy.FIT) for uuid in (A, D))
+    known, wish = both(Policy.FIT, vacate={C1: frozenset({A})}, moves=moves)
+    commit(known, wish)
+    assert known.consumers[C1].allocations == {D: {"VCPU": 2, VGPU: 3}}
+
+
+def test_a_provider_that_does_not_exist_is_not_vacated() -> None:
+    """A typing error is named."""
+    known, wish = both(vacate={C1: frozenset({B})})
+    found = planned(known, wish).violations
+    assert ("provider_unknown", B) in [(one.code.value, one.provider) for one in found]
+
+
+@pytest.mark.parametrize("member", ["stay", "release", "vacate", "accept_drift"])
+def test_a_consumer_that_does_not_exist_is_named(member: str) -> None:
+    """No typing error passes in silence, whatever the member; the control: without it, all is well.
+
+    Somebody who exists, and holds nothing of what changes, may be named.
+    """
+    for who, expected in ((C3, [("consumer_unknown", C3)]), (C1, [])):
+        known, wish = both(stay=frozenset({C1, C2}), vacate={}, release=frozenset())
+        assert codes(planned(known, wish)) == []
+        added = {who: frozenset({A})} if member == "vacate" else getattr(wish, member) | {who}
+        made = planned(known, replace(wish, **{member: added}))
+        assert [(one.code.value, one.consumer) for one in made.violations] == expected
+        assert all(member in one.message for one in made.violations)

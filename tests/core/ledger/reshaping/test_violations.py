@@ -321,6 +321,7 @@ ELSEWHERE = {
     ViolationCode.GAVE_UP: "test_a_search_that_takes_too_long_gives_up",
     ViolationCode.NOT_CONSERVED: "test_units_that_appear_are_found",
     ViolationCode.CHANGED_SINCE: "tests/core/ledger/reshaping/test_undo.py",
+    ViolationCode.LEASE_ENDED: "tests/service/ledger/reshapes/test_leases.py",
 }
 
 

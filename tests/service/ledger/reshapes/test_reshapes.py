@@ -12,8 +12,10 @@ from moorage.core.ids import ProviderId
 from moorage.core.ledger.facts import Facts, Keys
 from moorage.core.ledger.import_mark import Beginning
 from moorage.core.ledger.inventory import InventorySpec
+from moorage.core.ledger.model import Withheld
 from moorage.core.ledger.reshaping.plan import Generations, ReshapePlan
 from moorage.core.ledger.reshaping.planning import Planned
+from moorage.core.ledger.reshaping.tenants import Leases
 from moorage.core.ledger.reshaping.violations import ViolationCode
 from moorage.service.access.audit import AuditFilter
 from moorage.service.ledger import provider_cases
@@ -94,10 +96,10 @@ def test_claims_go_on_beside_a_preview(database: Database) -> None:
             task = task_of(PLAN)
             begun, go = threading.Event(), threading.Event()
 
-            def slowly(facts: Facts, now: Any) -> Planned:
+            def slowly(facts: Facts, now: Any, leases: Leases) -> Planned:
                 begun.set()
                 assert go.wait(SECONDS)
-                return task.decide(facts, now)
+                return task.decide(facts, now, leases)
 
             thinking = asyncio.ensure_future(
                 service.reshapes.preview(msgspec.structs.replace(task, decide=slowly))
@@ -376,6 +378,30 @@ def test_an_import_refuses_plans(database: Database) -> None:
                     await asked
                 assert refusal.value.code is Code.IMPORTING
             await service.imports.abort(TESTER)
+
+    asyncio.run(scenario())
+
+
+def test_a_drain_of_a_plan_is_in_force_with_it(database: Database) -> None:
+    """Nothing new lands on what a plan drains, or on what it creates below; undo opens it again."""
+
+    async def scenario() -> None:
+        async with database.served() as service:
+            await host(service, GUESTS)
+            plan = split(ASSIGN, GUESTS, drain={HOST: "broken fan"})
+            shown = (await preview(service, plan)).planned
+            assert (shown.violations, shown.summary.providers[0].provider) == ((), HOST)
+            await commit(service, plan, digest=shown.digest)
+            for record in (await records(service)).values():
+                assert record.provider.withheld == Withheld("drained: broken fan", HOST)
+            for refused_one in (claim(7, HOST, DISK_GB=5), claim(7, RIGHT, VCPU=1)):
+                with pytest.raises(Error) as closed:
+                    await service.transactor.submit(refused_one)
+                assert closed.value.code is Code.CAPACITY_EXCEEDED
+            assert await service.operations.check() == []
+            await undo(service, 1, 2)
+            await service.transactor.submit(claim(7, HOST, DISK_GB=5, VCPU=1))
+            assert (await records(service))[HOST].provider.withheld is None
 
     asyncio.run(scenario())
 

@@ -14,6 +14,7 @@ from moorage.wire.reshapes import (
     ReshapeEffect,
     ReshapeLevel,
     ReshapeNode,
+    ReshapeNote,
     ReshapeSummary,
     ReshapeViolation,
 )
@@ -90,6 +91,19 @@ def show_consumers(summary: ReshapeSummary, *, wide: bool) -> None:
     show_rows(DELTAS, rows, wide=wide)
     if len(deltas) > shown:
         say(f"{counted(len(deltas) - shown, 'change')} more; --wide shows all")
+
+
+def show_notes(notes: Iterable[ReshapeNote], *, wide: bool) -> None:
+    """Print what to think of, each with the consumers that it is about; on a terminal a few."""
+    for note in notes:
+        say(f"note: {note.message}")
+        named = sorted(note.consumers)
+        shown = len(named) if wide or not sys.stdout.isatty() else CONSUMERS_SHOWN
+        for uuid in named[:shown]:
+            lease = note.consumers[uuid]
+            say(f"{INDENT}{uuid}" + ("" if lease is None else f" of lease {lease}"))
+        if len(named) > shown:
+            say(f"{INDENT}{counted(len(named) - shown, 'consumer')} more; --wide shows all")
 
 
 def show_violations(

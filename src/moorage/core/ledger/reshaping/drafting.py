@@ -5,10 +5,16 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from moorage.core.ids import ProviderId
+from moorage.core.ledger.draining import reason_of
 from moorage.core.ledger.facts import Facts
 from moorage.core.ledger.model import NO_TAGS
-from moorage.core.ledger.reshaping.plan import ReshapePlan, emptied_providers, named_providers
-from moorage.core.ledger.reshaping.shape import Forest, standing_of, unknown
+from moorage.core.ledger.reshaping.plan import (
+    ReshapePlan,
+    emptied_providers,
+    named_consumers,
+    named_providers,
+)
+from moorage.core.ledger.reshaping.shape import Forest, drained_now, standing_of, unknown
 from moorage.core.ledger.reshaping.violations import Violation, ViolationCode
 from moorage.core.ledger.reshaping.wanted import Standing, Wanted
 from moorage.core.ledger.traits_aggregates import without_vanished
@@ -18,7 +24,7 @@ from moorage.core.limits import RESHAPE_CONSUMERS_MAX, RESHAPE_MOVES_MAX, RESHAP
 def too_large(facts: Facts, plan: ReshapePlan) -> Iterator[Violation]:
     """Yield each limit that a plan exceeds."""
     emptied = (facts.holders.get(uuid, ()) for uuid in emptied_providers(plan))
-    consumers = set[str](plan.vacate).union(*emptied)
+    consumers = named_consumers(plan).union(*emptied)
     for many, most, what in (
         (len(plan.moves), RESHAPE_MOVES_MAX, "moves"),
         (len(named_providers(plan)), RESHAPE_PROVIDERS_MAX, "providers"),
@@ -48,6 +54,22 @@ def outdated(facts: Facts, plan: ReshapePlan) -> Iterator[Violation]:
             yield Violation(code, message, consumer=owner, amount=current)
 
 
+def unknown_consumers(facts: Facts, plan: ReshapePlan) -> Iterator[Violation]:
+    """Yield each consumer that does not exist, by what names it, so that no typing error passes.
+
+    What `assign` names is judged with its split.
+    """
+    for member, named in (
+        ("stay", plan.stay),
+        ("release", plan.release),
+        ("vacate", plan.vacate.keys()),
+        ("accept_drift", plan.accept_drift),
+    ):
+        for uuid in sorted(named - facts.consumers.keys()):
+            message = f"Consumer {uuid} in {member} has no allocations."
+            yield Violation(ViolationCode.CONSUMER_UNKNOWN, message, consumer=uuid)
+
+
 def draft(facts: Facts, plan: ReshapePlan, wanted: Wanted) -> Iterator[Violation]:
     """Set the wanted providers and tags; yield contradictions and what does not exist."""
     created = set[ProviderId]()
@@ -58,7 +80,8 @@ def draft(facts: Facts, plan: ReshapePlan, wanted: Wanted) -> Iterator[Violation
         else:
             wanted.providers[new.uuid] = Standing(new.name, new.parent)
         created.add(new.uuid)
-    for uuid in sorted(named_providers(plan) - facts.providers.keys() - created):
+    named = named_providers(plan).union(*plan.vacate.values())
+    for uuid in sorted(named - facts.providers.keys() - created):
         yield unknown(uuid)
     for uuid in sorted(plan.parents.keys() | plan.rename.keys()):
         before = wanted.providers.get(uuid) or standing_of(facts, uuid)
@@ -68,6 +91,7 @@ def draft(facts: Facts, plan: ReshapePlan, wanted: Wanted) -> Iterator[Violation
             if after != before:
                 wanted.providers[uuid] = after
     _tags(facts, plan, wanted)
+    _drain(facts, plan, wanted)
     yield from _deleted(facts, plan, wanted)
 
 
@@ -95,9 +119,17 @@ def _tags(facts: Facts, plan: ReshapePlan, wanted: Wanted) -> None:
             )
 
 
+def _drain(facts: Facts, plan: ReshapePlan, wanted: Wanted) -> None:
+    """Set which providers are drained; who is drained already stays so, for its own reason."""
+    for uuid, words in plan.drain.items():
+        exists = uuid in facts.providers or uuid in wanted.providers
+        if exists and uuid not in plan.delete and drained_now(facts, uuid) is None:
+            wanted.drained[uuid] = reason_of(words)
+
+
 def _deleted(facts: Facts, plan: ReshapePlan, wanted: Wanted) -> Iterator[Violation]:
     kept = {move.target.provider for move in plan.moves} | {new.uuid for new in plan.create}
-    kept.update(plan.parents, plan.rename, plan.traits, plan.aggregates)
+    kept.update(plan.parents, plan.rename, plan.traits, plan.aggregates, plan.drain)
     kept.update(uuid for uuid, given in plan.inventories.items() if any(given.values()))
     for uuid in sorted(plan.delete):
         if uuid in kept:

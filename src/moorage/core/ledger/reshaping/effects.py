@@ -16,7 +16,7 @@ from moorage.core.ledger.facts import Facts
 from moorage.core.ledger.inventory import InventorySpec
 from moorage.core.ledger.model import Allocations
 from moorage.core.ledger.reshaping.final_state import FinalState, over
-from moorage.core.ledger.reshaping.shape import standing_of
+from moorage.core.ledger.reshaping.shape import drained_now, standing_of
 from moorage.core.ledger.reshaping.wanted import Key, Standing, Wanted, held_at, spec_of
 
 
@@ -69,6 +69,14 @@ class AggregatesSet(Struct, frozen=True, tag="aggregates_set"):
     after: tuple[AggregateId, ...]
 
 
+class ProviderDrained(Struct, frozen=True, tag="provider_drained"):
+    """An operator's drain of a provider itself changes; the reasons. None: it is not drained."""
+
+    provider: ProviderId
+    before: str | None
+    after: str | None
+
+
 class AllocationsSet(Struct, frozen=True, tag="allocations_set"):
     """The allocations of a consumer change; only the places that change are listed."""
 
@@ -92,6 +100,7 @@ Effect = (
     | InventorySet
     | TraitsSet
     | AggregatesSet
+    | ProviderDrained
     | AllocationsSet
     | ProviderDeleted
 )
@@ -163,6 +172,7 @@ def effects_of(state: FinalState) -> tuple[Effect, ...]:
         *_standings(state.facts, state.wanted),
         *_figures(state.facts, state.wanted),
         *_tags(state.facts, state.wanted),
+        *_drained(state.facts, state.wanted),
         *_allocations(state),
         *_deleted(state.facts, state.wanted),
     )
@@ -206,6 +216,13 @@ def _tags(facts: Facts, wanted: Wanted) -> Iterator[Effect]:
             yield AggregatesSet(uuid, tuple(sorted(aggregates)), tuple(sorted(after.aggregates)))
 
 
+def _drained(facts: Facts, wanted: Wanted) -> Iterator[Effect]:
+    for uuid, after in sorted(wanted.drained.items()):
+        before = drained_now(facts, uuid)
+        if before != after:
+            yield ProviderDrained(uuid, before, after)
+
+
 def _allocations(state: FinalState) -> Iterator[Effect]:
     for uuid, places in state.changed.items():
         if not places:
@@ -231,7 +248,7 @@ def _deleted(facts: Facts, wanted: Wanted) -> Iterator[Effect]:
 def summary_of(state: FinalState, named: set[ProviderId]) -> Summary:
     """Return a final state for people, with the named providers and those that change."""
     shown = named | state.wanted.providers.keys() | state.wanted.tags.keys()
-    shown |= {uuid for uuid, _ in state.places}
+    shown |= {uuid for uuid, _ in state.places} | state.wanted.drained.keys()
     deltas = [
         Delta(uuid, *key, state.amount_at(uuid, key) - held_at(state.facts, uuid, key))
         for uuid, places in state.changed.items()

@@ -23,7 +23,7 @@ from moorage.core.ledger.model import NO_TAGS, Consumer, Provider
 from moorage.core.ledger.providers import touched
 from moorage.core.ledger.reshaping.shape import Forest, providers_after
 from moorage.core.ledger.reshaping.violations import Violation, ViolationCode
-from moorage.core.ledger.reshaping.wanted import Key, Owner, Wanted, spec_of
+from moorage.core.ledger.reshaping.wanted import Key, Owner, Wanted, holders_by_place, spec_of
 from moorage.core.limits import AGGREGATES_MAX
 
 
@@ -69,6 +69,10 @@ class FinalState:
         return sorted(shifted | self.wanted.figures.keys())
 
     @cached_property
+    def _held_at(self) -> dict[Key, list[ConsumerId]]:
+        return holders_by_place(self.facts)
+
+    @cached_property
     def _changed_at(self) -> dict[Key, list[ConsumerId]]:
         found: dict[Key, list[ConsumerId]] = {}
         for consumer, keys in self.changed.items():
@@ -88,7 +92,7 @@ class FinalState:
         """Return who has units at a place in the end, as far as that is loaded; sorted."""
         if not self.used_at(key):
             return []
-        known = self.facts.holders.get(key[0], set()).union(self._changed_at.get(key, ()))
+        known = {*self._held_at.get(key, ()), *self._changed_at.get(key, ())}
         amounts = ((uuid, self.amount_at(uuid, key)) for uuid in sorted(known))
         return [(uuid, amount) for uuid, amount in amounts if amount]
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
-from moorage.core.ids import ConsumerId, ProviderId
+from moorage.core.ids import ConsumerId, LeaseId, ProviderId
 from moorage.core.ledger.facts import Facts, Keys
 from moorage.core.ledger.model import Allocations, Reported, Tags
 from moorage.core.ledger.reshaping.effects import (
@@ -15,12 +15,14 @@ from moorage.core.ledger.reshaping.effects import (
     InventorySet,
     ProviderCreated,
     ProviderDeleted,
+    ProviderDrained,
     ProviderMoved,
     ProviderRenamed,
     TraitsSet,
 )
 from moorage.core.ledger.reshaping.final_state import FinalState, excess_before
-from moorage.core.ledger.reshaping.shape import drained_by, standing_of
+from moorage.core.ledger.reshaping.shape import drained_by, drained_now, standing_of
+from moorage.core.ledger.reshaping.tenants import Leases, ended, is_ended, leases_of
 from moorage.core.ledger.reshaping.violations import Violation, ViolationCode
 from moorage.core.ledger.reshaping.wanted import Owner, Standing, Wanted, held_at, spec_of
 from moorage.core.ledger.traits_aggregates import without_vanished
@@ -45,6 +47,7 @@ class Inverse(Struct, frozen=True):
         drained: why an operator had drained deleted providers themselves.
         reported: what reports had set on providers whose traits changed or that were deleted.
         excess: the places that had more in use than fits.
+        leases: the granted leases of the consumers that the reshape removed, if they had one.
     """
 
     effects: tuple[Effect, ...]
@@ -52,6 +55,7 @@ class Inverse(Struct, frozen=True):
     drained: Mapping[ProviderId, str] = {}
     reported: Mapping[ProviderId, tuple[Reported, ...]] = {}
     excess: tuple[Excess, ...] = ()
+    leases: Mapping[ConsumerId, LeaseId] = {}
 
 
 def keys_for(inverse: Inverse) -> Keys:
@@ -60,7 +64,7 @@ def keys_for(inverse: Inverse) -> Keys:
     for effect in inverse.effects:
         if isinstance(effect, AllocationsSet):
             keys.consumers.add(effect.consumer)
-            keys.providers.update(effect.before, effect.after)
+            keys.trees.update(effect.before, effect.after)
             continue
         keys.trees.add(effect.provider)
         if isinstance(effect, ProviderRenamed):
@@ -78,7 +82,15 @@ def keys_for(inverse: Inverse) -> Keys:
             keys.trees.add(above)
     keys.providers |= keys.trees
     keys.tags |= keys.trees
+    keys.created_again.update(inverse.leases)
     return keys
+
+
+def losing_consumers(inverse: Inverse) -> frozenset[ConsumerId]:
+    """Return the consumers whose leases must be known: those that are gone, or that lose units."""
+    allocated = (one for one in inverse.effects if isinstance(one, AllocationsSet))
+    losing = (one.consumer for one in allocated if one.after)
+    return frozenset(inverse.owners).union(losing)
 
 
 def _parent_before(effect: Effect) -> ProviderId | None:
@@ -87,7 +99,7 @@ def _parent_before(effect: Effect) -> ProviderId | None:
     return effect.parent if isinstance(effect, ProviderDeleted) else None
 
 
-def inverse_of(state: FinalState, effects: tuple[Effect, ...]) -> Inverse:
+def inverse_of(state: FinalState, effects: tuple[Effect, ...], leases: Leases) -> Inverse:
     """Return what undoes the change to a final state without violations."""
     facts, wanted = state.facts, state.wanted
     gone = [uuid for uuid, after in wanted.providers.items() if after is None]
@@ -105,23 +117,36 @@ def inverse_of(state: FinalState, effects: tuple[Effect, ...]) -> Inverse:
         {uuid: reason for uuid, reason in sorted(drained.items()) if reason is not None},
         {uuid: reported for uuid, reported in sorted(tagged.items()) if reported},
         tuple(one for one in excess if one.amount > 0),
+        leases_of(facts, owners, leases),
     )
 
 
 class Undoing:
     """The final state before a reshape, and what has changed since it."""
 
-    def __init__(self, facts: Facts, inverse: Inverse) -> None:
+    def __init__(
+        self,
+        facts: Facts,
+        inverse: Inverse,
+        leases: Leases,
+        leave_out: frozenset[ConsumerId],
+    ) -> None:
         self._facts = facts
         self._inverse = inverse
+        self._leases = leases
+        self._left_out = leave_out
         self.violations: list[Violation] = []
         self.wanted = Wanted(
             owners=inverse.owners,
-            drained=inverse.drained,
+            drained={**inverse.drained},
             excess={(one.provider, one.resource_class): one.amount for one in inverse.excess},
             restores=True,
         )
         self._allocations: dict[ConsumerId, Allocations] = {}
+        for uuid in sorted(leave_out - inverse.owners.keys()):
+            message = f"Consumer {uuid} cannot be left out: the reshape has not removed it."
+            code = ViolationCode.CONSUMER_UNKNOWN
+            self.violations.append(Violation(code, message, consumer=uuid))
         for effect in inverse.effects:
             self._undo(effect)
         self._clear()
@@ -133,6 +158,8 @@ class Undoing:
             self._restock(effect)
         elif isinstance(effect, TraitsSet | AggregatesSet):
             self._tag(effect)
+        elif isinstance(effect, ProviderDrained):
+            self._drain(effect)
         else:
             self._stand(effect)
 
@@ -181,20 +208,32 @@ class Undoing:
         saved = self._inverse.reported.get(uuid, ())
         self.wanted.tags[uuid] = _reported_again(tags, frozenset(effect.before), saved)
 
+    def _drain(self, effect: ProviderDrained) -> None:
+        uuid = effect.provider
+        if drained_now(self._facts, uuid) != effect.after:
+            self._changed(f"Provider {uuid} is drained otherwise now, or not any more.", uuid)
+        if self.wanted.providers.get(uuid, True) is not None:
+            self.wanted.drained[uuid] = effect.before
+
     def _reallocate(self, effect: AllocationsSet) -> None:
-        facts, consumer = self._facts, effect.consumer
+        facts, consumer, owners = self._facts, effect.consumer, self._inverse.owners
+        if consumer in owners and consumer in self._left_out:
+            return
         held = facts.consumers.get(consumer)
         places = sorted({*_places(effect.before), *_places(effect.after)})
-        if held is None and consumer not in self._inverse.owners:
+        if held is None and consumer not in owners:
             for uuid, name in places:
                 message = f"Consumer {consumer} does not exist any more."
                 self._changed(message, uuid, name, consumer, 0)
             return
-        if held is not None and consumer in self._inverse.owners:
+        if held is not None and consumer in owners:
             for uuid, name in places:
                 message = f"Consumer {consumer} exists again."
                 self._changed(message, uuid, name, consumer, held_at(facts, consumer, (uuid, name)))
             return
+        lease = self._inverse.leases.get(consumer)
+        if lease is not None and is_ended(consumer, owners, lease, self._leases):
+            self.violations.append(ended(consumer, lease))
         after = {uuid: dict(own) for uuid, own in held.allocations.items()} if held else {}
         for key in places:
             uuid, name = key

@@ -86,6 +86,7 @@ class ReshapePlan(Struct, frozen=True):
         inventories: figures by provider and class; None: there is no inventory any more.
         traits: the complete new traits of providers.
         aggregates: the complete new aggregates of providers.
+        drain: providers that are drained, with the operator's words; below them, too.
         delete: providers that are deleted.
         stay: consumers that stay on the source of each move.
         release: consumers that may lose units.
@@ -103,6 +104,7 @@ class ReshapePlan(Struct, frozen=True):
     inventories: Mapping[ProviderId, Mapping[str, Figures | None]] = {}
     traits: Mapping[ProviderId, frozenset[str]] = {}
     aggregates: Mapping[ProviderId, frozenset[AggregateId]] = {}
+    drain: Mapping[ProviderId, str] = {}
     delete: frozenset[ProviderId] = frozenset()
     stay: frozenset[ConsumerId] = frozenset()
     release: frozenset[ConsumerId] = frozenset()
@@ -119,10 +121,21 @@ def named_providers(plan: ReshapePlan) -> set[ProviderId]:
     found.update(new.parent for new in plan.create if new.parent is not None)
     found.update(plan.parents, plan.rename, plan.inventories, plan.traits, plan.aggregates)
     found.update(parent for parent in plan.parents.values() if parent is not None)
-    found.update(plan.delete)
+    found.update(plan.delete, plan.drain)
     for move in plan.moves:
         found.update((move.source.provider, move.target.provider))
     return found
+
+
+def named_consumers(plan: ReshapePlan) -> set[ConsumerId]:
+    """Return all consumers that a plan names, except those in `expect`."""
+    assigned = (move.assign for move in plan.moves)
+    return set(plan.vacate).union(plan.stay, plan.release, plan.accept_drift, *assigned)
+
+
+def losing_consumers(plan: ReshapePlan) -> frozenset[ConsumerId]:
+    """Return the consumers that may lose units, so that their leases must be known."""
+    return plan.release.union(plan.vacate, plan.accept_drift)
 
 
 def emptied_providers(plan: ReshapePlan) -> set[ProviderId]:
@@ -138,11 +151,10 @@ def keys_for(plan: ReshapePlan) -> Keys:
         tags=set(named),
         names={new.name for new in plan.create} | set(plan.rename.values()),
         trees=set(named),
-        consumers={*plan.expect.consumers, *plan.vacate},
+        consumers={*plan.expect.consumers, *named_consumers(plan)},
         holders=emptied_providers(plan),
     )
     for move in plan.moves:
-        keys.consumers.update(move.assign)
         keys.classes.update(customs((move.source.resource_class, move.target.resource_class)))
     for classes in plan.inventories.values():
         keys.classes.update(customs(classes))

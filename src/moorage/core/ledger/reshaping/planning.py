@@ -35,8 +35,9 @@ from moorage.core.ledger.reshaping.plan import (
     named_providers,
 )
 from moorage.core.ledger.reshaping.splits import Split
+from moorage.core.ledger.reshaping.tenants import NO_LEASES, Leases, Note, notes_of
 from moorage.core.ledger.reshaping.violations import Violation, ViolationCode
-from moorage.core.ledger.reshaping.wanted import Key, Wanted, held_at
+from moorage.core.ledger.reshaping.wanted import Key, Wanted, held_at, holders_by_place
 
 
 class Planned(Struct, frozen=True):
@@ -50,6 +51,7 @@ class Planned(Struct, frozen=True):
         generations: of the existing providers and consumers that were read.
         changes: what a commit writes; empty if there are violations.
         inverse: what undoes it; None if there are violations.
+        notes: what an operator should think of.
     """
 
     effects: tuple[Effect, ...]
@@ -59,10 +61,15 @@ class Planned(Struct, frozen=True):
     generations: Generations
     changes: Changes
     inverse: Inverse | None
+    notes: tuple[Note, ...] = ()
 
 
 def plan_reshape(
-    facts: Facts, now: Instant, plan: ReshapePlan, author: Machine | None = None
+    facts: Facts,
+    now: Instant,
+    plan: ReshapePlan,
+    leases: Leases = NO_LEASES,
+    author: Machine | None = None,
 ) -> Planned:
     """Plan a reshape.
 
@@ -70,6 +77,7 @@ def plan_reshape(
         facts: with what `plan.keys_for` names; they stay as they are.
         now: the time of the first written row.
         plan: what is wanted.
+        leases: those of the consumers in `plan.losing_consumers`.
         author: the machine whose plan it is; None: it is an operator's, who may do everything.
     """
     wanted = Wanted()
@@ -78,6 +86,7 @@ def plan_reshape(
     if found:
         return refused(now, found, facts)
     found += drafting.outdated(facts, plan)
+    found += drafting.unknown_consumers(facts, plan)
     found += drafting.draft(facts, plan, wanted)
     moved = splits.splits_of(facts, plan, None if author is None else author.agent)
     sums = totals.totals_of(facts, plan, moved)
@@ -92,29 +101,38 @@ def plan_reshape(
     found += contradictions
     found += final_state.judged(state)
     found += conserved(facts, plan, wanted)
-    return _planned(now, state, found, named_providers(plan), emptied_providers(plan))
+    emptied = emptied_providers(plan)
+    return _planned(now, state, found, named_providers(plan), emptied, leases)
 
 
 def refused(now: Instant, found: Iterable[Violation], facts: Facts | None = None) -> Planned:
     """Return the result for a plan that is not planned, because of these violations."""
     known = Facts(frozenset(), frozenset()) if facts is None else facts
-    return _planned(now, FinalState(known, Wanted()), [*found], set(), set())
+    return _planned(now, FinalState(known, Wanted()), [*found], set(), set(), NO_LEASES)
 
 
-def plan_undo(facts: Facts, now: Instant, inverse: Inverse) -> Planned:
+def plan_undo(
+    facts: Facts,
+    now: Instant,
+    inverse: Inverse,
+    leases: Leases = NO_LEASES,
+    leave_out: frozenset[ConsumerId] = frozenset(),
+) -> Planned:
     """Plan the undoing of a reshape on the present state.
 
     Args:
         facts: with what `inverse.keys_for` names; they stay as they are.
         now: the time of the first written row.
         inverse: as `Planned.inverse` of the reshape; that of the result does the reshape again.
+        leases: those of the consumers in `inverse.losing_consumers`.
+        leave_out: consumers that the reshape removed and that are not created again.
     """
-    undoing = Undoing(facts, inverse)
+    undoing = Undoing(facts, inverse, leases, leave_out)
     state = FinalState(facts, undoing.wanted)
     found = undoing.violations
     found += shape.judged(facts, undoing.wanted, state.forest)
     found += final_state.judged(state)
-    return _planned(now, state, found, set(), keys_for(inverse).holders)
+    return _planned(now, state, found, set(), keys_for(inverse).holders, leases)
 
 
 def _planned(
@@ -123,6 +141,7 @@ def _planned(
     found: list[Violation],
     named: set[ProviderId],
     emptied: set[ProviderId],
+    leases: Leases,
 ) -> Planned:
     effects = effects_of(state)
     violations = tuple(dict.fromkeys(found))
@@ -134,7 +153,8 @@ def _planned(
         violations,
         _generations(state, summary, emptied),
         Changes() if violations else final_state.written(state, now),
-        None if violations else inverse_of(state, effects),
+        None if violations else inverse_of(state, effects, leases),
+        notes_of(state.facts, state.wanted, leases),
     )
 
 
@@ -161,10 +181,12 @@ def _allocate(facts: Facts, plan: ReshapePlan, wanted: Wanted, moved: list[Split
             if consumer in facts.consumers:
                 _transfer(facts, wanted, consumer, split.source, places)
     sources = {split.source for split in moved}
+    holders = holders_by_place(facts) if plan.release else {}
     for key, spec in wanted.figures.items():
         if spec is None and key not in sources:
-            for consumer in facts.holders.get(key[0], set()) & plan.release:
-                _transfer(facts, wanted, consumer, key, {})
+            for consumer in holders.get(key, ()):
+                if consumer in plan.release:
+                    _transfer(facts, wanted, consumer, key, {})
     _vacate(facts, plan, wanted)
     for consumer in [uuid for uuid in wanted.allocations if _is_same(facts, wanted, uuid)]:
         del wanted.allocations[consumer]
@@ -185,16 +207,15 @@ def _transfer(
     """Take what a consumer holds at a source now, and give it units at other places."""
     after = wanted.allocations.get(consumer)
     if after is None:
-        after = _copied(facts.consumers[consumer].allocations)
+        after = wanted.allocations[consumer] = _copied(facts.consumers[consumer].allocations)
     before = held_at(facts, consumer, source)
     for (uuid, name), amount in [(source, -before), *places.items()]:
         own = after.setdefault(uuid, {})
         own[name] = own.get(name, 0) + amount
-    wanted.allocations[consumer] = {
-        uuid: left
-        for uuid, own in after.items()
-        if (left := {name: amount for name, amount in own.items() if amount})
-    }
+        if not own[name]:
+            del own[name]
+        if not own:
+            del after[uuid]
 
 
 def _copied(held: Allocations) -> Allocations:
@@ -233,7 +254,7 @@ def _rooms(facts: Facts, wanted: Wanted, items: list[Item]) -> dict[Key, int]:
     for item in items:
         _transfer(facts, left, item.consumer, item.source, {})
     without = FinalState(facts, left)
-    options = dict.fromkeys(key for item in items for key in item.options)
+    options = dict.fromkeys(key for one in _distinct(items) for key in one)
     return {
         key: 0 if key in wanted.residual else final_state.room_at(without, key) for key in options
     }
@@ -242,13 +263,14 @@ def _rooms(facts: Facts, wanted: Wanted, items: list[Item]) -> dict[Key, int]:
 def _usable(state: FinalState, items: list[Item], rooms: dict[Key, int]) -> list[Item]:
     """Return the items, each with the places that admit it at all."""
     specs = {key: spec for key in rooms if (spec := state.spec_of(key)) is not None}
-    known: dict[tuple[Key, int], tuple[Key, ...]] = {}
+    known: dict[tuple[int, int], tuple[Key, ...]] = {}
+    sets = {id(options): frozenset(options) for options in _distinct(items)}
     usable = []
     for item in items:
         present = {key: state.amount_at(item.consumer, key) for key in _held(state, item)}
-        amount, alike = item.amount, (item.source, item.amount)
+        amount, alike = item.amount, (id(item.options), item.amount)
         options = known.get(alike)
-        beside = any(key in present for key in item.options)
+        beside = not sets[id(item.options)].isdisjoint(present)
         if options is None or beside:
             options = tuple(
                 key
@@ -261,6 +283,11 @@ def _usable(state: FinalState, items: list[Item], rooms: dict[Key, int]) -> list
             known[alike] = options
         usable.append(Item(item.consumer, item.source, item.amount, options))
     return usable
+
+
+def _distinct(items: list[Item]) -> list[tuple[Key, ...]]:
+    """Return the options of items, each object once: thousands of items share one."""
+    return list({id(item.options): item.options for item in items}.values())
 
 
 def _held(state: FinalState, item: Item) -> list[Key]:

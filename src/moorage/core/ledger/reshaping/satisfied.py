@@ -22,7 +22,7 @@ def is_satisfied(facts: Facts, now: Instant, plan: ReshapePlan, author: Machine)
         moves=tuple(move for move in plan.moves if not _is_done(facts, move)),
         delete=frozenset(uuid for uuid in plan.delete if uuid in facts.providers),
     )
-    planned = plan_reshape(facts, now, rest, author)
+    planned = plan_reshape(facts, now, rest, author=author)
     return not planned.violations and not planned.effects
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from moorage.core.clock import Instant
-from moorage.core.ids import ProviderId
+from moorage.core.ids import AgentId, ProviderId
 from moorage.core.ledger.draining import is_drained
 from moorage.core.ledger.facts import Facts
 from moorage.core.ledger.model import Provider, Withheld
@@ -21,6 +21,7 @@ class Forest:
     def __init__(self, facts: Facts, wanted: Wanted) -> None:
         self._facts = facts
         self._wanted = wanted.providers
+        self._drained = wanted.drained
         self._roots: dict[ProviderId, ProviderId | None] = {}
         self.looped: set[ProviderId] = set()
         """Members of loops that `root_of` has found."""
@@ -61,7 +62,7 @@ class Forest:
         return root
 
     def elsewhere(self) -> list[ProviderId]:
-        """Return the providers that are created or get another parent, and all below them.
+        """Return providers that are created, drained or get another parent, and all below them.
 
         Parents come first; what is in a loop is omitted.
         """
@@ -70,6 +71,7 @@ class Forest:
             for uuid, standing in self._wanted.items()
             if standing is not None and _moves(self._facts, uuid, standing)
         }
+        tops.update(uuid for uuid in self._drained if self.exists(uuid))
         if not tops:
             return []
         below = self._children()
@@ -116,10 +118,28 @@ def judged(facts: Facts, wanted: Wanted, forest: Forest) -> Iterator[Violation]:
     if many > TREE_SIZE_MAX:
         message = f"{many} providers would change their place; at most {TREE_SIZE_MAX} can at once."
         yield Violation(ViolationCode.TOO_LARGE, message, amount=many)
+    yield from _spoken_for(facts, wanted)
     for uuid, standing in sorted(wanted.providers.items()):
         provider = facts.providers.get(uuid)
         if standing is None and provider is not None and provider.agent is not None:
             yield managed(uuid, provider.agent)
+
+
+def _spoken_for(facts: Facts, wanted: Wanted) -> Iterator[Violation]:
+    """Yield each provider whose drain changes although agents manage it, or what is below it."""
+    if not wanted.drained:
+        return
+    spoken: dict[ProviderId, AgentId] = {}
+    seen: set[ProviderId] = set()
+    for provider in sorted(facts.providers.values(), key=lambda one: (one.agent or "", one.uuid)):
+        at: ProviderId | None = provider.uuid if provider.agent is not None else None
+        while at is not None and at not in seen:  # who is above that one is known already
+            seen.add(at)
+            if at in wanted.drained and provider.agent is not None:
+                spoken[at] = provider.agent
+            at = facts.providers[at].parent if at in facts.providers else None
+    for uuid, agent in sorted(spoken.items()):
+        yield managed(uuid, agent)
 
 
 def unknown(uuid: ProviderId) -> Violation:
@@ -191,8 +211,8 @@ def providers_after(
         above = None
         if standing.parent is not None:
             above = after.get(standing.parent) or facts.providers[standing.parent]
-        made = before or _created(uuid, standing, Instant(now + number), wanted)
-        closed = made.withheld if _closes_itself(made) else above.withheld if above else None
+        made = before or _created(uuid, standing, Instant(now + number))
+        closed = _own_closure(made, wanted) or (above.withheld if above else None)
         root = uuid if above is None else above.root
         moved = replace(
             made, name=standing.name, parent=standing.parent, root=root, withheld=closed
@@ -208,14 +228,26 @@ def providers_after(
     return after
 
 
-def _created(uuid: ProviderId, standing: Standing, now: Instant, wanted: Wanted) -> Provider:
-    drained = wanted.drained.get(uuid)
-    closed = None if drained is None else Withheld(drained, uuid)
-    return Provider(uuid, standing.name, 0, standing.parent, uuid, now, now, withheld=closed)
+def _created(uuid: ProviderId, standing: Standing, now: Instant) -> Provider:
+    return Provider(uuid, standing.name, 0, standing.parent, uuid, now, now)
+
+
+def _own_closure(provider: Provider, wanted: Wanted) -> Withheld | None:
+    """Return why a provider is withheld by itself in the end; None: it is not."""
+    if provider.uuid in wanted.drained:
+        reason = wanted.drained[provider.uuid]
+        return None if reason is None else Withheld(reason, provider.uuid)
+    return provider.withheld if _closes_itself(provider) else None
 
 
 def _closes_itself(provider: Provider) -> bool:
     return provider.withheld is not None and provider.withheld.by == provider.uuid
+
+
+def drained_now(facts: Facts, uuid: ProviderId) -> str | None:
+    """Return why an operator has drained a provider itself; None: nobody has, or it is unknown."""
+    provider = facts.providers.get(uuid)
+    return None if provider is None else drained_by(provider)
 
 
 def drained_by(provider: Provider) -> str | None:

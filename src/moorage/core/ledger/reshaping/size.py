@@ -5,12 +5,16 @@ from itertools import chain
 from typing import Any
 
 from moorage.core.errors import Code, Error
+from moorage.core.ledger.draining import check_words
 from moorage.core.ledger.reshaping.plan import ReshapePlan
 from moorage.core.limits import IDENTIFIER_LENGTH_MAX, RESHAPE_ENTRIES_MAX
 
 
 def check_size(plan: ReshapePlan, most: int = RESHAPE_ENTRIES_MAX) -> None:
-    """Raise LIMIT_EXCEEDED: there are more than `most` entries; INVALID: a name is too long.
+    """Check how large a plan is.
+
+    Raises LIMIT_EXCEEDED: there are more than `most` entries; INVALID: a name or reason is too
+    long.
 
     Violations repeat the name of a class for each consumer.
     """
@@ -25,13 +29,15 @@ def check_size(plan: ReshapePlan, most: int = RESHAPE_ENTRIES_MAX) -> None:
             Code.INVALID,
             f"Names of classes and traits have at most {IDENTIFIER_LENGTH_MAX} characters.",
         )
+    for words in plan.drain.values():
+        check_words(words)
 
 
 def _entries(plan: ReshapePlan) -> int:
     """Return how many members all lists and objects of a plan have."""
     flat: tuple[Sized, ...] = (
         *(plan.create, plan.parents, plan.rename, plan.moves, plan.delete, plan.stay),
-        *(plan.release, plan.accept_drift, plan.fungible),
+        *(plan.release, plan.accept_drift, plan.fungible, plan.drain),
         *(plan.expect.providers, plan.expect.consumers),
     )
     nested: tuple[Mapping[Any, Sized], ...] = (

@@ -4,8 +4,7 @@ The order of authority: `assign`, `vacate`, `stay`, the policy, `release`. A con
 of them covers is a violation, and stays in what is shown.
 """
 
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
@@ -15,10 +14,8 @@ from moorage.core.ledger.reshaping.fitting import Item
 from moorage.core.ledger.reshaping.plan import Move, Place, Policy, ReshapePlan
 from moorage.core.ledger.reshaping.shape import managed
 from moorage.core.ledger.reshaping.violations import Violation, ViolationCode
-from moorage.core.ledger.reshaping.wanted import Key, held_at
+from moorage.core.ledger.reshaping.wanted import Key, held_at, holders_by_place
 from moorage.core.limits import MAX_INT
-
-_NOBODY: Final[frozenset[ConsumerId]] = frozenset()
 
 
 class Split(Struct):
@@ -86,10 +83,11 @@ def splits_of(facts: Facts, plan: ReshapePlan, author: AgentId | None = None) ->
         ):
             source = key_of(move.source)
             splits.setdefault(source, Split(source, [])).moves.append(move)
+    holders = holders_by_place(facts)
     for split in splits.values():
         _check(facts, plan, split, author)
         _assign(split)
-        _place(facts, plan, split)
+        _place(facts, plan, split, holders.get(split.source, ()))
     return list(splits.values())
 
 
@@ -139,12 +137,11 @@ def _assign(split: Split) -> None:
                     split.refuse(ViolationCode.ASSIGN_CONTRADICTS, message, consumer, amount)
 
 
-def _place(facts: Facts, plan: ReshapePlan, split: Split) -> None:
+def _place(facts: Facts, plan: ReshapePlan, split: Split, holders: Sequence[ConsumerId]) -> None:
     uuid, name = split.source
     places = _places_by_provider(split)
     targets = tuple(split.targets)
-    here = facts.holders.get(uuid, _NOBODY)
-    for consumer in sorted(here | split.assign.keys()):
+    for consumer in sorted({*holders, *split.assign}):
         amount = held_at(facts, consumer, split.source)
         if consumer in split.assign:
             split.placed[consumer] = _assigned(facts, plan, split, consumer, amount, places)
@@ -155,7 +152,9 @@ def _place(facts: Facts, plan: ReshapePlan, split: Split) -> None:
         elif consumer in plan.stay or split.policy is Policy.ONLY_IF_UNUSED:
             split.placed[consumer] = {split.source: amount}
         elif split.policy is Policy.FIT:
-            split.fitted.append(Item(consumer, split.source, amount, targets))
+            split.fitted.append(
+                Item(consumer, split.source, amount, _left(plan, consumer, targets))
+            )
         elif consumer in plan.release:
             split.placed[consumer] = {}
         else:
@@ -164,6 +163,12 @@ def _place(facts: Facts, plan: ReshapePlan, split: Split) -> None:
                 " not say where it goes."
             )
             split.refuse(ViolationCode.UNASSIGNED, message, consumer, amount)
+
+
+def _left(plan: ReshapePlan, consumer: ConsumerId, targets: tuple[Key, ...]) -> tuple[Key, ...]:
+    """Return the targets that a consumer does not vacate."""
+    vacated = plan.vacate.get(consumer)
+    return targets if not vacated else tuple(key for key in targets if key[0] not in vacated)
 
 
 def _places_by_provider(split: Split) -> dict[ProviderId, list[Key]]:
@@ -190,6 +195,7 @@ def _assigned(
         split.refuse(ViolationCode.CONSUMER_UNKNOWN, message, consumer)
         return kept
     wrong = list(_misnamed(split, consumer, places))
+    wrong += _vacated(plan, split, consumer)
     split.violations += wrong
     given = sum(split.assign[consumer].values())
     accepted = consumer in plan.accept_drift or (consumer in plan.release and given < amount)
@@ -203,6 +209,15 @@ def _assigned(
     if wrong:
         return kept
     return {places[uuid][0]: units for uuid, units in split.assign[consumer].items() if units > 0}
+
+
+def _vacated(plan: ReshapePlan, split: Split, consumer: ConsumerId) -> Iterator[Violation]:
+    """Yield each provider that `assign` gives units of to a consumer, which vacates it."""
+    for uuid in sorted(plan.vacate.get(consumer, frozenset()) & split.assign[consumer].keys()):
+        if amount := split.assign[consumer][uuid]:
+            message = f"Consumer {consumer} is assigned units of provider {uuid}, and vacates it."
+            code = ViolationCode.ASSIGN_CONTRADICTS
+            yield Violation(code, message, uuid, split.source[1], consumer, amount)
 
 
 def _misnamed(

@@ -21,7 +21,7 @@ class ViolationCode(StrEnum):
     PROVIDER_DELETED = "provider_deleted"
     """The plan deletes a provider, and changes it or puts something there."""
     CONSUMER_UNKNOWN = "consumer_unknown"
-    """`assign` names a consumer that does not exist."""
+    """The plan names a consumer that does not exist."""
     CLASS_UNKNOWN = "class_unknown"
     TRAIT_UNKNOWN = "trait_unknown"
     NAME_INVALID = "name_invalid"
@@ -52,7 +52,7 @@ class ViolationCode(StrEnum):
     TARGET_AMBIGUOUS = "target_ambiguous"
     """Two targets of a split have the same provider, so `assign` cannot tell them apart."""
     ASSIGN_CONTRADICTS = "assign_contradicts"
-    """Two moves of one source assign a consumer differently."""
+    """Two moves of one source assign a consumer differently, or it vacates where they put it."""
     ASSIGN_ELSEWHERE = "assign_elsewhere"
     """`assign` names a provider that is neither a target nor the source."""
     SOURCE_SHORT = "source_short"
@@ -92,6 +92,8 @@ class ViolationCode(StrEnum):
 
     CHANGED_SINCE = "changed_since"
     """What a reshape wrote is no longer so, so it cannot be undone."""
+    LEASE_ENDED = "lease_ended"
+    """An undo would create the consumer of a lease again that has ended since."""
 
 
 class Violation(Struct, frozen=True, omit_defaults=True):

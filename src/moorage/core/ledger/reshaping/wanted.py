@@ -39,7 +39,8 @@ class Wanted(Struct):
         tags: of providers whose traits or aggregates change.
         allocations: complete new ones of consumers with a change; empty: the consumer goes.
         owners: of consumers that do not exist yet.
-        drained: why an operator had drained providers that are created again.
+        drained: why an operator has drained providers themselves, as stored; None: nobody has.
+            Only of those where that changes, and that exist in the end.
         excess: by how many units more than fits may be used at a place.
         residual: sources on which units stay that are not offered to anybody else.
         unused_only: sources of which only free units may move.
@@ -52,7 +53,7 @@ class Wanted(Struct):
     tags: dict[ProviderId, Tags] = {}
     allocations: dict[ConsumerId, Allocations] = {}
     owners: Mapping[ConsumerId, Owner] = {}
-    drained: Mapping[ProviderId, str] = {}
+    drained: dict[ProviderId, str | None] = {}
     excess: dict[Key, float] = {}
     residual: set[Key] = set()
     unused_only: set[Key] = set()
@@ -70,6 +71,19 @@ def spec_of(inventory: Inventory) -> InventorySpec:
         inventory.step_size,
         inventory.allocation_ratio,
     )
+
+
+def holders_by_place(facts: Facts) -> dict[Key, list[ConsumerId]]:
+    """Return who has units at each place of the providers whose holders are loaded; sorted.
+
+    A provider may have thousands of holders and of classes: look here once for all of its places.
+    """
+    found: dict[Key, list[ConsumerId]] = {}
+    for uuid, holders in facts.holders.items():
+        for consumer in sorted(holders & facts.consumers.keys()):
+            for name in facts.consumers[consumer].allocations.get(uuid, ()):
+                found.setdefault((uuid, name), []).append(consumer)
+    return found
 
 
 def held_at(facts: Facts, consumer: ConsumerId, place: Key) -> int:

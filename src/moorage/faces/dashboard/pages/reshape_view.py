@@ -29,7 +29,12 @@ CHARACTERS_SHOWN = 300
 
 FIGURES = ("total", "reserved", "used", "free")
 
-OTHERS = {"inventory_set": "figures", "traits_set": "traits", "aggregates_set": "aggregates"}
+OTHERS = {
+    "inventory_set": "figures",
+    "traits_set": "traits",
+    "aggregates_set": "aggregates",
+    "provider_drained": "withheld",
+}
 """Effects that neither a tree nor an amount shows, and what they change."""
 
 SHOWN_ELSEWHERE = frozenset({"total", "reserved"})
@@ -67,7 +72,7 @@ class DeltaRow(NamedTuple):
 
 
 class OtherRow(NamedTuple):
-    """A change of figures, traits or aggregates."""
+    """A change of figures, traits, aggregates or a drain."""
 
     name: str
     what: str
@@ -245,6 +250,8 @@ def _only_changed(before: Any, after: Any) -> tuple[Any, Any]:
 def _text(value: Any) -> str:
     if isinstance(value, dict):
         text = ", ".join(f"{name} {one}" for name, one in value.items())
+    elif isinstance(value, str):
+        text = value
     else:
         text = ", ".join(map(str, value or ()))
     return text if len(text) <= CHARACTERS_SHOWN else f"{text[:CHARACTERS_SHOWN]} …"

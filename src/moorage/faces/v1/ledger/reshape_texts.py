@@ -59,6 +59,7 @@ def plan_of(wanted: wire.ReshapePlan, entries_max: int = RESHAPE_ENTRIES_MAX) ->
         inventories=_keyed(wanted.inventories, _provider, _inventories),
         traits=_keyed(wanted.traits, _provider, frozenset[str]),
         aggregates=_keyed(wanted.aggregates, _provider, _aggregates),
+        drain=_keyed(wanted.drain, _provider, str),
         delete=frozenset(map(_provider, wanted.delete)),
         stay=frozenset(map(_consumer, wanted.stay)),
         release=frozenset(map(_consumer, wanted.release)),
@@ -99,6 +100,15 @@ def _providers(uuids: Sequence[str]) -> frozenset[ProviderId]:
 
 def _provider(text: str) -> ProviderId:
     return ProviderId(uuid_of(text, "A provider"))
+
+
+def left_out(uuids: Sequence[str]) -> frozenset[ConsumerId]:
+    """Convert the consumers that an undo leaves out. Raises `Error`: INVALID, LIMIT_EXCEEDED."""
+    if len(uuids) > RESHAPE_ENTRIES_MAX:
+        raise Error(
+            Code.LIMIT_EXCEEDED, f"At most {RESHAPE_ENTRIES_MAX} consumers can be left out."
+        )
+    return frozenset(map(_consumer, uuids))
 
 
 def _consumer(text: str) -> ConsumerId:
@@ -224,6 +234,7 @@ def _planned(planned: Planned, revision: str | None) -> dict[str, Any]:
         "violations": [*map(_violation, planned.violations)],
         "generations": to_builtins(planned.generations),
         "revision": revision,
+        "notes": to_builtins(planned.notes),
     }
 
 

@@ -5,13 +5,12 @@ Plans, and what they do, may be long: they are decoded and encoded in threads.
 
 import asyncio
 from collections.abc import Awaitable, Sequence
-from functools import partial
 from typing import TypeVar
 
 from msgspec import Raw
 
 from moorage.core.errors import Code
-from moorage.core.ids import ProviderId
+from moorage.core.ids import ConsumerId, ProviderId
 from moorage.core.ledger.reshaping.plan import ReshapePlan
 from moorage.faces.json_decoding import decoded
 from moorage.faces.v1.decoding import body_decode
@@ -84,13 +83,18 @@ async def read(request: Request[None, None]) -> Raw:
 async def undo(request: Request[bytes, None]) -> Raw:
     """Undo a reshape, or return the plan of that."""
     undone = _id(request.variables["id"])
-    wanted = await decoded(request.body, partial(body_decode, request.body, UndoWanted))
+
+    def read() -> tuple[UndoWanted, frozenset[ConsumerId]]:
+        wanted = body_decode(request.body, UndoWanted)
+        return wanted, texts.left_out(wanted.leave_out)
+
+    wanted, left_out = await decoded(request.body, read)
     reshapes = request.service.reshapes
     if wanted.dry_run:
-        preview = await reshapes.undo_preview(undone)
+        preview = await reshapes.undo_preview(undone, left_out)
         return await asyncio.to_thread(texts.undone_text, None, preview)
-    wish = _wish(wanted, request_of(("undo", undone)))
-    done = await _done(reshapes.undo(undone, wish, request.actor), wanted.effects)
+    wish = _wish(wanted, request_of(("undo", undone, *sorted(left_out))))
+    done = await _done(reshapes.undo(undone, wish, request.actor, left_out), wanted.effects)
     return await asyncio.to_thread(texts.undone_text, done, None)
 
 

@@ -201,6 +201,11 @@ SELECT id, at, who, role, reason, digest, request, providers, consumers, undoes,
     summary, generations, inverse
 FROM reshape WHERE id = $1;
 
+-- name: reshapes_snapshot --
+SELECT id, at, who, role, reason, digest, request, providers, consumers, undoes, undone_by,
+    summary, generations, inverse
+FROM reshape WHERE (at, id) > ($1, $2) ORDER BY at, id LIMIT $3;
+
 -- name: reshapes_window --
 SELECT id, at, who, role, reason, digest, request, providers, consumers, undoes, undone_by
 FROM reshape WHERE (at, id) < ($1, $2) ORDER BY at DESC, id DESC LIMIT $3;

@@ -69,6 +69,13 @@ FROM json_array_elements($1) AS asked(value) CROSS JOIN LATERAL (
     WHERE owner = asked.value ->> 0 AND key = asked.value ->> 1 LIMIT 1
 ) AS lease LEFT JOIN lease_due ON lease_due.lease = lease.id;
 
+-- name: leases_load_by_consumer --
+SELECT holding.body ->> 'consumer', (holding.body ->> 'since')::bigint, holding.lease FROM (
+    SELECT id AS lease, (body::json ->> 'allocations')::json AS body FROM lease
+    WHERE ended_at IS NULL AND state = 'granted'
+) AS holding
+WHERE holding.body ->> 'consumer' = ANY (ARRAY(SELECT json_array_elements_text($1)));
+
 -- name: leases_load_by_slot --
 SELECT lease.body, lease_due.heard_until
 FROM slot JOIN lease ON lease.id = slot.lease

@@ -242,6 +242,9 @@ WHERE provider > $2 AND one.value ->> 'group' = $1
     AND ((one.value ->> 'owned')::boolean OR (one.value ->> 'ghost')::boolean)
 ORDER BY provider LIMIT $3;
 
+-- name: provider_generations_load --
+SELECT uuid, generation, created_at FROM provider WHERE uuid = ANY (ARRAY(SELECT json_array_elements_text($1)));
+
 -- name: reshapes_load --
 SELECT id, at, who, role, reason, digest, request, providers, consumers, undoes, undone_by
 FROM reshape WHERE id = ANY (ARRAY(SELECT json_array_elements_text($1)));

@@ -54,6 +54,13 @@ FROM json_each(?) AS asked
     JOIN lease ON lease.owner = asked.value ->> 0 AND lease.key = asked.value ->> 1
     LEFT JOIN lease_due ON lease_due.lease = lease.id;
 
+-- name: leases_load_by_consumer --
+SELECT holding.body ->> 'consumer', holding.body ->> 'since', holding.lease FROM (
+    SELECT id AS lease, body ->> 'allocations' AS body FROM lease
+    WHERE ended_at IS NULL AND state = 'granted'
+) AS holding
+WHERE holding.body ->> 'consumer' IN (SELECT value FROM json_each(?));
+
 -- name: leases_load_by_slot --
 SELECT lease.body, lease_due.heard_until
 FROM json_each(?) AS one JOIN slot ON slot.name = one.value ->> 1

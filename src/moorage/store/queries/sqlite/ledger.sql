@@ -194,6 +194,9 @@ WHERE provider > ?2 AND one.value ->> 'group' = ?1
     AND (one.value ->> 'owned' OR one.value ->> 'ghost')
 ORDER BY provider LIMIT ?3;
 
+-- name: provider_generations_load --
+SELECT uuid, generation, created_at FROM provider WHERE uuid IN (SELECT value FROM json_each(?));
+
 -- name: reshapes_load --
 SELECT id, at, who, role, reason, digest, request, providers, consumers, undoes, undone_by
 FROM reshape WHERE id IN (SELECT value FROM json_each(?));
