@@ -72,11 +72,13 @@ class Scene:
 
     def turn_off(self, cell: Cell) -> Send:
         """Return what sends requests to nova, and lets a cell go away before the first server."""
+        alone = asyncio.Lock()  # a request under way would make nova remember the cell
 
         async def send(path: str) -> Answer:
-            if path.startswith("/servers/") and not cell.is_down:
-                cell.is_down = True
-                await self._nova.follow(self.world.database)
+            async with alone:
+                if path.startswith("/servers/") and not cell.is_down:
+                    cell.is_down = True
+                    await self._nova.follow(self.world.database)
             answer = await self._nova.send(path)
             return replace(answer, retry_after=0.0)  # nobody waits for the cell
 
