@@ -322,7 +322,8 @@ lock: ## Update the pinned dependencies (needs uv)
 audit: $(AUDIT_VENV)/stamp ## Look for known vulnerabilities of all pinned packages (ARGS="--advisories FOLDER")
 	$(AUDIT_VENV)/bin/python scripts/audit $(ARGS)
 
-openapi: $(VENV)/run.stamp ## Update docs/reference/openapi.json, the OpenAPI description of the native API
+openapi: $(VENV)/dev.stamp ## Update docs/reference/openapi.json, the OpenAPI description of the native API, with examples that a server answers
+	$(BIN)/python -m tests.faces.v1.recorded
 	$(BIN)/python scripts/openapi > docs/reference/openapi.json.new
 	mv docs/reference/openapi.json.new docs/reference/openapi.json
 

@@ -49,6 +49,10 @@ class ExampleLedger:
             "undo-refused": f"/ui/reshapes/{TAGGED}/undo",
             "audit": "/ui/audit",
             "changes": "/ui/changes",
+            "api": "/ui/api",
+            "api-search": "/ui/api?q=lease+renew",
+            "api-operation": "/ui/api/create_lease",
+            "api-parameters": "/ui/api/list_leases",
         }
 
     def _ok(self, method: str, path: str, body: object) -> dict[str, object]:

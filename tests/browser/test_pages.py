@@ -25,8 +25,12 @@ PAGES = (
     "undo-refused",
     "audit",
     "changes",
+    "api",
+    "api-search",
+    "api-operation",
+    "api-parameters",
 )
-NOT_LIVE = ("what-if", "undo", "undo-refused")
+NOT_LIVE = ("what-if", "undo", "undo-refused", *PAGES[-4:])
 WIDTHS = (360, 768, 1440)
 
 

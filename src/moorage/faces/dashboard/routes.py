@@ -2,6 +2,7 @@
 
 from moorage.faces.dashboard.pages import (
     agent,
+    api_reference,
     audit,
     changes,
     fit,
@@ -25,4 +26,5 @@ ENTRIES: tuple[Entry, ...] = (
     *reshapes.ENTRIES,
     *audit.ENTRIES,
     *changes.ENTRIES,
+    *api_reference.ENTRIES,
 )

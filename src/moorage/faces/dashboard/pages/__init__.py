@@ -4,6 +4,6 @@
 `fleet_map.py` makes of all machines; `machine.py` has machines, one and all,
 `agent.py` one agent. `pools.py` has pools, `leases.py` leases and tickets, `fit.py` where
 something would fit, `reshapes.py` how trees have changed, which `reshape_view.py` draws,
-`audit.py` who did what, `changes.py` the stream of changes. `one_revision.py`
-reads the catalog as of one revision.
+`audit.py` who did what, `changes.py` the stream of changes, `api_reference.py` the operations of
+the native API. `one_revision.py` reads the catalog as of one revision.
 """
