@@ -135,7 +135,7 @@ browser: $(VENV)/dev.stamp $(BROWSER_VENV)/stamp $(BROWSER_NODE)/stamp $(CHROMIU
 screenshots: $(VENV)/run.stamp $(BROWSER_VENV)/stamp $(CHROMIUM) ## Take the pictures of README.md and docs/ from the example of `make demo`
 	CHROMIUM=$(abspath $(CHROMIUM)) $(BROWSER_VENV)/bin/python -m tests.browser.screenshots --python $(abspath $(BIN)/python) $(ARGS)
 
-# Tests what three generators make from the OpenAPI description of the native API.
+# Lints the OpenAPI description of the native API, and tests what three generators make from it.
 generators: $(VENV)/dev.stamp $(GENERATORS_VENV)/stamp $(GENERATORS_NODE)/stamp
 	$(GENERATORS_VENV)/bin/python -m tests.generators --moorage $(BIN)/moorage --node-packages $(GENERATORS_NODE)
 
