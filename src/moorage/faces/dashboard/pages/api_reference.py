@@ -62,7 +62,8 @@ class Shape:
     """A named type."""
 
     name: str
-    description: str
+    description: Sequence[str]
+    """Its paragraphs."""
     members: Sequence[Member]
     values: Sequence[str]
 
@@ -121,6 +122,7 @@ async def show_one(request: PageRequest) -> Mapping[str, Any]:
     return {
         "title": f"{operation.method} {operation.path}",
         "operation": operation,
+        "description": paragraphs(one.get("description", "")),
         "parameters": [_parameter(each) for each in one["parameters"]],
         "body": type_text(body["schema"]) if body else "",
         "answers": [
@@ -151,8 +153,8 @@ def _default(schema: Mapping[str, Any]) -> str:
     return json.dumps(schema["default"]) if "default" in schema else ""
 
 
-def asked(operation: Listed, body: Mapping[str, Any] | None) -> str:
-    """Return the request of the example, as HTTP/1.1 has it without its usual headers."""
+def asked(operation: Listed, body: Mapping[str, Any] | None) -> list[str]:
+    """Return the lines of the example's request, without the headers that clients add."""
     path, query = operation.path, []
     for one in operation.described["parameters"]:
         if "example" not in one:
@@ -166,24 +168,29 @@ def asked(operation: Listed, body: Mapping[str, Any] | None) -> str:
     if operation.described["security"]:
         lines.append("X-Auth-Token: TOKEN")
     if body is not None and "example" in body:
-        lines += ["Content-Type: application/json", "", pretty(body["example"])]
-    return "\n".join(lines)
+        lines += ["Content-Type: application/json", "", *pretty(body["example"])]
+    return lines
 
 
-def answered(media: Sequence[tuple[str, str, Mapping[str, Any]]]) -> str:
-    """Return the answer of the example; empty: there is none."""
+def answered(media: Sequence[tuple[str, str, Mapping[str, Any]]]) -> list[str]:
+    """Return the lines of the example's answer; empty: there is none."""
     for status, phrase, content in media:
         if not content:
-            return f"{status} {phrase}"
+            return [f"{status} {phrase}"]
         for one in content.values():
             if "example" in one:
-                return f"{status} {phrase}\n\n{pretty(one['example'])}"
-    return ""
+                return [f"{status} {phrase}", "", *pretty(one["example"])]
+    return []
 
 
-def pretty(value: Any) -> str:
-    """Return a value as JSON on several lines."""
-    return json.dumps(value, indent=2, ensure_ascii=False)
+def pretty(value: Any) -> list[str]:
+    """Return the lines of a value as JSON. Pages show no character that ends a line."""
+    return json.dumps(value, indent=2, ensure_ascii=False).split("\n")
+
+
+def paragraphs(text: str) -> list[str]:
+    """Return the paragraphs of a docstring, each in one line."""
+    return [" ".join(one.split()) for one in text.split("\n\n") if one]
 
 
 def type_text(schema: Mapping[str, Any]) -> str:
@@ -198,7 +205,7 @@ def type_text(schema: Mapping[str, Any]) -> str:
     if kind == "array":
         return f"list of {type_text(schema.get('items', {}))}"
     if kind == "object" and isinstance(schema.get("additionalProperties"), Mapping):
-        return f"object of {type_text(schema['additionalProperties'])} by name"
+        return f"map of {type_text(schema['additionalProperties'])}"
     return str(schema.get("format", kind))
 
 
@@ -227,7 +234,7 @@ def shapes(roots: Sequence[Any], schemas: Mapping[str, Any]) -> Iterator[Shape]:
         required = schema.get("required", ())
         yield Shape(
             name=name,
-            description=schema.get("description", ""),
+            description=paragraphs(schema.get("description", "")),
             members=[
                 Member(
                     name=member,
