@@ -138,7 +138,7 @@ browser: $(VENV)/dev.stamp $(BROWSER_VENV)/stamp $(BROWSER_NODE)/stamp $(CHROMIU
 screenshots: $(VENV)/run.stamp $(BROWSER_VENV)/stamp $(CHROMIUM) ## Take the pictures of README.md and docs/ from the example of `make demo`
 	CHROMIUM=$(abspath $(CHROMIUM)) $(BROWSER_VENV)/bin/python -m tests.browser.screenshots --python $(abspath $(BIN)/python) $(ARGS)
 
-# Tests what three generators make from the OpenAPI description of the native API.
+# Lints the OpenAPI description of the native API, and tests what three generators make from it.
 generators: $(VENV)/dev.stamp $(GENERATORS_VENV)/stamp $(GENERATORS_NODE)/stamp
 	$(GENERATORS_VENV)/bin/python -m tests.generators --moorage $(BIN)/moorage --node-packages $(GENERATORS_NODE)
 
@@ -325,7 +325,8 @@ lock: ## Update the pinned dependencies (needs uv)
 audit: $(AUDIT_VENV)/stamp ## Look for known vulnerabilities of all pinned packages (ARGS="--advisories FOLDER")
 	$(AUDIT_VENV)/bin/python scripts/audit $(ARGS)
 
-openapi: $(VENV)/run.stamp ## Update docs/reference/openapi.json, the OpenAPI description of the native API
+openapi: $(VENV)/dev.stamp ## Update docs/reference/openapi.json, the OpenAPI description of the native API, with examples that a server answers
+	$(BIN)/python -m tests.faces.v1.recorded
 	$(BIN)/python scripts/openapi > docs/reference/openapi.json.new
 	mv docs/reference/openapi.json.new docs/reference/openapi.json
 

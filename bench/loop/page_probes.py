@@ -20,4 +20,5 @@ def pages(probe: Callable[..., P], session: Session, pool: str, machine: str) ->
     for _, path in sorted(paths()):
         one = UNDOING if "/reshapes/" in path else machine
         address = path.replace("{name+}", pool).replace("{id}", one)
+        address = address.replace("{operation}", "create_lease")
         yield probe(f"page {path}", "GET", path, session.get(address))

@@ -60,6 +60,10 @@ class ExampleLedger:
             "find": "/ui/find?text=rack0",
             "audit": "/ui/audit",
             "changes": "/ui/changes",
+            "api": "/ui/api",
+            "api-search": "/ui/api?q=lease+renew",
+            "api-operation": "/ui/api/create_lease",
+            "api-parameters": "/ui/api/list_leases",
         }
 
     def _ok(self, method: str, path: str, body: object) -> dict[str, object]:

@@ -33,8 +33,12 @@ PAGES = (
     "find",
     "audit",
     "changes",
+    "api",
+    "api-search",
+    "api-operation",
+    "api-parameters",
 )
-NOT_LIVE = ("what-if", "claim", "undo", "undo-refused", "find")
+NOT_LIVE = ("what-if", "claim", "undo", "undo-refused", "find", *PAGES[-4:])
 WIDTHS = (360, 768, 1440)
 
 

@@ -2,7 +2,7 @@
 
 `make generators` runs it in a separate environment. A document that a generator is known not to
 accept must fail, to show that failures are detected, and so must a program in TypeScript that does
-not conform to the generated types.
+not conform to the generated types. A linter finds nothing in the document, and each planted fault.
 """
 
 import argparse
@@ -16,6 +16,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from tests.e2e.support.server import serve
+from tests.generators.linting import faulty, lint
 from tests.generators.typescript import TypeScript
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -144,7 +145,13 @@ def main() -> int:
             output = generate(generator, DOCUMENT, folder)
             if output is not None:
                 return complain(f"cannot generate the {generator.__name__}:\n{output}")
-        typescript = TypeScript(Path(given.node_packages), folder)
+        packages = Path(given.node_packages)
+        if output := lint(packages, DOCUMENT):
+            return complain(f"the linter finds faults:\n{output}")
+        for rule, document in faulty(DOCUMENT, folder).items():
+            if rule not in (lint(packages, document) or ""):
+                return complain(f"the linter does not notice a fault against {rule}")
+        typescript = TypeScript(packages, folder)
         if (output := typescript.generate(DOCUMENT)) or (output := typescript.compile()):
             return complain(f"the types for TypeScript do not serve:\n{output}")
         if typescript.compile(WRONG_STATE) is None:
@@ -159,7 +166,8 @@ def main() -> int:
             use_models(server.url, token)
             assert typescript.use(server.url, token) == "typed pool_not_found"
     sys.stdout.write(
-        "generators: the generated client and the types for Python and TypeScript work\n"
+        "generators: the description has no faults; the generated client and the types for Python"
+        " and TypeScript work\n"
     )
     return 0
 

@@ -51,7 +51,7 @@ def addresses(native: Native) -> dict[str, str]:
     found = {}
     for page in ENTRIES:
         if isinstance(page, Page):
-            address = page.path.replace("{name+}", pool)
+            address = page.path.replace("{name+}", pool).replace("{operation}", "create_lease")
             one = next((one for part, one in ids.items() if part in address), ticket)
             found[page.path] = address.replace("{id}", one)
             if address.endswith("/claim"):

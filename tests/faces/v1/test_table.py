@@ -17,7 +17,6 @@ from moorage.faces.v1.openapi import template_of
 from moorage.faces.v1.problems import STATUSES
 from moorage.faces.v1.routes import ROUTES
 from moorage.faces.web import RefusalError
-from moorage.wire.admission import PoolWanted
 from moorage.wire.changes import ChangesAsked
 from moorage.wire.operations.operation import Access, Content, Operation
 from tests.faces.v1.native import Native
@@ -70,18 +69,9 @@ def _objects(part: Any) -> Iterator[dict[str, Any]]:
         yield from _objects(one)
 
 
-def test_the_examples_are_valid() -> None:
-    """The server accepts every example of a body, and every example conforms to its schema. No
-    description or example is left of a route that is gone.
-    """
+def test_no_description_is_left_over() -> None:
+    """Every parameter is described, and no description is left of one that is gone."""
     document = json.loads(openapi.document())
-    bodies = {route.body.__name__: route.body for route in ROUTES if route.body is not None}
-    assert set(bodies) == set(descriptions.BODIES)
-    for name, kind in bodies.items():
-        body_decode(json.dumps(descriptions.BODIES[name]).encode(), kind)
-    for name, example in {**descriptions.BODIES, **descriptions.ANSWERS}.items():
-        schema = {"$ref": f"#/components/schemas/{name}", "components": document["components"]}
-        jsonschema.Draft202012Validator(schema).validate(example)
     parameters = {
         (one["in"], one["name"])
         for methods in document["paths"].values()
@@ -91,10 +81,6 @@ def test_the_examples_are_valid() -> None:
     assert {name for place, name in parameters if place == "query"} == {*descriptions.PARAMETERS}
     assert {name for place, name in parameters if place == "path"} == {*descriptions.VARIABLES}
     assert set(descriptions.ENUM_DESCRIPTIONS) == set(descriptions.ENUMS)
-    with pytest.raises(RefusalError):
-        body_decode(
-            json.dumps({**descriptions.BODIES["PoolWanted"], "limt": 1}).encode(), PoolWanted
-        )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -34,14 +34,20 @@ class Answering(asyncio.Protocol):
             return
         self._before()
         loop = asyncio.get_running_loop()
-        self._watch = DeliveryWatch(self._transport, loop, self._known.set_result)
+        self._watch = DeliveryWatch(self._transport, loop, self._learn)
         self._transport.write(ANSWER)
         self._watch.written()
 
-    def eof_received(self) -> None:
-        """Note the end of the client's half."""
+    def _learn(self, read: bool | None) -> None:
+        """Keep what became of the answer, and end the connection."""
+        self._known.set_result(read)
+        self._transport.close()
+
+    def eof_received(self) -> bool:
+        """Note the end of the client's half, and keep the other one."""
         assert self._watch is not None
-        self._watch.ended()
+        self._watch.ended(reset_shows=True)
+        return not self._watch.is_settled
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Note the end of the connection."""
@@ -75,6 +81,23 @@ def reads_and_ends(client: socket.socket) -> None:
     client.close()
 
 
+def ends_its_half(client: socket.socket) -> None:
+    """Send nothing more, and leave the answer unread."""
+    client.shutdown(socket.SHUT_WR)
+
+
+def ends_its_half_first(client: socket.socket) -> None:
+    """Send nothing more, and close the connection with the answer unread."""
+    ends_its_half(client)
+    client.close()
+
+
+def ends_its_half_and_reads(client: socket.socket) -> None:
+    """Send nothing more, then read the answer."""
+    ends_its_half(client)
+    reads(client)
+
+
 def reads_and_asks(client: socket.socket) -> None:
     """Read the answer, and send another request."""
     reads(client)
@@ -85,6 +108,9 @@ CASES: dict[str, tuple[Callable[[Any], None], Callable[[Any], None], bool]] = {
     "it has read the answer and ends": (nothing, reads_and_ends, True),
     "it has read the answer and asks again": (nothing, reads_and_asks, True),
     "it has read the answer and stays": (nothing, reads, True),
+    "it ends its half, and reads": (nothing, ends_its_half_and_reads, True),
+    "it has ended its half, and reads": (ends_its_half, reads, True),
+    "it ends its half, and closes unread": (nothing, ends_its_half_first, False),
     "it is killed with the answer unread": (nothing, ends, False),
     "it resets the connection": (nothing, resets, False),
     "it was closed just before the answer": (ends, nothing, False),
@@ -112,7 +138,7 @@ def test_what_a_connection_shows(loop: str, case: str) -> None:
         async with server:
             await asyncio.to_thread(client.connect, server.sockets[0].getsockname())
             await loop.run_in_executor(None, client.sendall, b"please")
-            if before is nothing:
+            if before in (nothing, ends_its_half):
                 await asyncio.to_thread(_until_there, client)
                 await asyncio.to_thread(after, client)
             async with asyncio.timeout(SECONDS):

@@ -2,6 +2,7 @@
 
 from moorage.faces.dashboard.pages import (
     agent,
+    api_reference,
     audit,
     changes,
     claiming,
@@ -33,4 +34,5 @@ ENTRIES: tuple[Entry, ...] = (
     *reshapes.ENTRIES,
     *audit.ENTRIES,
     *changes.ENTRIES,
+    *api_reference.ENTRIES,
 )

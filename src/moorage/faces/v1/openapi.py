@@ -1,5 +1,6 @@
 """The OpenAPI document, generated from the operations and the types of `wire`.
 
+Its examples are in `examples.json`, as a real server has answered: `make openapi` records them.
 Source: the OpenAPI Specification 3.1.
 """
 
@@ -12,6 +13,7 @@ from dataclasses import MISSING, Field, fields, is_dataclass
 from datetime import datetime
 from functools import cache, lru_cache
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
 import msgspec
@@ -19,8 +21,6 @@ from msgspec import Raw
 
 from moorage import __version__
 from moorage.faces.v1.descriptions import (
-    ANSWERS,
-    BODIES,
     ENUM_DESCRIPTIONS,
     ENUMS,
     PARAMETERS,
@@ -38,6 +38,10 @@ from moorage.wire.problems import Problem
 SERVER = b'"url": "/"'
 """The address of the server in the document; the first text of this form."""
 COMPONENTS = "#/components/schemas/{name}"
+EXAMPLES = Path(__file__).with_name("examples.json")
+"""A call of each operation, by its id, and a refusal."""
+REFUSAL = "a refusal"
+"""The name of the refusal in `EXAMPLES`; no operation can have it."""
 
 _DESCRIPTION = (
     "What the Placement API does not cover, and the administration of Moorage. "
@@ -122,10 +126,13 @@ def _document(every: Mapping[str, Operation[Any]]) -> dict[str, Any]:
     components = _with_named_values(components, named)
     found = _with_named_values(found, named)
     components |= {name: _values(name) for name in ENUMS}
+    examples: dict[str, dict[str, Any]] = msgspec.json.decode(EXAMPLES.read_bytes())
     paths: dict[str, dict[str, Any]] = {}
     for name, operation in every.items():
         methods = paths.setdefault(template_of(operation.path), {})
-        methods[operation.method.lower()] = _described(name, operation, found)
+        methods[operation.method.lower()] = _described(
+            name, operation, found, examples.get(name, {})
+        )
     return {
         "openapi": "3.1.0",
         "info": {
@@ -139,6 +146,7 @@ def _document(every: Mapping[str, Operation[Any]]) -> dict[str, Any]:
         "paths": paths,
         "components": {
             "schemas": dict(sorted(components.items())),
+            "responses": _problems(found[_key(Problem)], examples[REFUSAL]["answer"]),
             "securitySchemes": {
                 "token": {"type": "apiKey", "in": "header", "name": "X-Auth-Token"},
                 "bearer": {"type": "http", "scheme": "bearer"},
@@ -234,7 +242,14 @@ def _with_named_values(part: Any, named: dict[frozenset[str], str]) -> Any:
     return {"type": "string", **changed} if isinstance(values, list) else changed
 
 
-def _described(name: str, operation: Operation[Any], schemas: dict[str, Any]) -> dict[str, Any]:
+def _described(
+    name: str, operation: Operation[Any], schemas: dict[str, Any], example: dict[str, Any]
+) -> dict[str, Any]:
+    parameters = [*_path_parameters(operation), *_query_parameters(operation, schemas)]
+    for one in parameters:
+        given = example.get(one["in"], {})
+        if one["name"] in given:
+            one["example"] = given[one["name"]]
     described: dict[str, Any] = {
         "operationId": name,
         "tags": [_tag(operation)],
@@ -242,20 +257,19 @@ def _described(name: str, operation: Operation[Any], schemas: dict[str, Any]) ->
         "x-role": operation.access.role,
         "x-scoped-roles": [*operation.access.scopes],
         "security": [] if operation.access.role is None else [{"token": []}, {"bearer": []}],
-        "parameters": [*_path_parameters(operation), *_query_parameters(operation, schemas)],
-        "responses": {**_answer(operation, schemas), "default": _problem(schemas)},
+        "parameters": parameters,
+        "responses": {**_answer(operation, schemas, example), **_REFUSALS},
     }
     if operation.content.parameters is not None:
         described["description"] = inspect.getdoc(operation.content.parameters) or ""
     if operation.content.body is not None:
-        example = BODIES[operation.content.body.__name__]
-        content = {
-            "application/json": {
-                "schema": schemas[_key(operation.content.body)],
-                "example": example,
-            }
+        content: dict[str, Any] = {"schema": schemas[_key(operation.content.body)]}
+        if example.get("body") is not None:
+            content["example"] = example["body"]
+        described["requestBody"] = {
+            "required": not body_optional(operation),
+            "content": {"application/json": content},
         }
-        described["requestBody"] = {"required": not body_optional(operation), "content": content}
     return described
 
 
@@ -296,23 +310,42 @@ def _default(one: Field[Any]) -> Any:
     return one.default if one.default_factory is MISSING else one.default_factory()
 
 
-def _answer(operation: Operation[Any], schemas: dict[str, Any]) -> dict[str, Any]:
+def _answer(
+    operation: Operation[Any], schemas: dict[str, Any], example: dict[str, Any]
+) -> dict[str, Any]:
     if operation.content.answer is None:
         return {"204": {"description": HTTPStatus.NO_CONTENT.phrase}}
-    content: dict[str, Any] = {
-        media: {
-            "schema": schemas[_key(operation.content.answer)] if number == 0 else {"type": "string"}
+    found: dict[str, Any] = {}
+    for status in (operation.content.status, *operation.content.also):
+        content: dict[str, Any] = {
+            media: {
+                "schema": schemas[_key(operation.content.answer)]
+                if number == 0
+                else {"type": "string"}
+            }
+            for number, media in enumerate(operation.content.media)
         }
-        for number, media in enumerate(operation.content.media)
-    }
-    if (example := ANSWERS.get(getattr(operation.content.answer, "__name__", ""))) is not None:
-        content[operation.content.media[0]]["example"] = example
+        if example.get("status") == status:
+            content[operation.content.media[0]]["example"] = example["answer"]
+        found[str(status)] = {"description": HTTPStatus(status).phrase, "content": content}
+    return found
+
+
+_REFUSALS = {
+    "4XX": {"$ref": "#/components/responses/Refused"},
+    "default": {"$ref": "#/components/responses/Failed"},
+}
+
+
+def _problems(schema: dict[str, Any], example: dict[str, Any]) -> dict[str, Any]:
+    content = {MEDIA_TYPE: {"schema": schema, "example": example}}
     return {
-        str(status): {"description": HTTPStatus(status).phrase, "content": content}
-        for status in (operation.content.status, *operation.content.also)
+        "Refused": {
+            "description": "The request was refused and has changed nothing.",
+            "content": content,
+        },
+        "Failed": {
+            "description": "The server cannot answer now, or has failed.",
+            "content": {MEDIA_TYPE: {"schema": schema}},
+        },
     }
-
-
-def _problem(schemas: dict[str, Any]) -> dict[str, Any]:
-    content = {MEDIA_TYPE: {"schema": schemas[_key(Problem)], "example": ANSWERS["Problem"]}}
-    return {"description": "The request was refused and has changed nothing.", "content": content}

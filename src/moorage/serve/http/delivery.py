@@ -3,16 +3,23 @@
 TCP shows when the other host has the bytes. If its process closes the connection before it has read
 them, or is killed, the kernel there resets the connection. So an answer
 
-* was read if the client sends another request or ends the connection after it has all bytes, or if
-  it has them and the connection stays open for `OPEN_SECONDS`;
-* was not read if the connection is reset, or ends while bytes are not acknowledged;
+* was read if the client sends another request after it has all bytes, if it has them and ends its
+  half of the connection without a reset within `RESET_SECONDS`, or if it has them and the
+  connection stays open for `OPEN_SECONDS`;
+* was not read if the connection is reset, or ends before all of the answer is written;
 * is of unknown fate if nothing is ever acknowledged: the host has vanished.
+
+A client that ends its half (`shutdown`) and then closes without reading resets the connection only
+by the second step, and only while this side has not ended its own half. So after the last answer of
+a connection this side waits for `FIN_SECONDS` before it does. With TLS the end of the client's half
+ends the connection, and no reset is seen after it.
 
 Through a reverse proxy this shows only what the proxy has read.
 """
 
 import asyncio
 import fcntl
+import socket
 import struct
 import termios
 from collections.abc import Callable
@@ -28,9 +35,21 @@ OPEN_SECONDS = 1.0
 LOOKS = 15
 """How often, `OPEN_SECONDS` apart, it is looked whether the bytes have arrived."""
 
+RESET_SECONDS = 0.1
+"""How long a client that has ended its half may take to close the connection unread."""
+
+FIN_SECONDS = 0.05
+"""How long this side keeps its half open after the last answer.
+
+Only a client that reads to the end of the connection, instead of `content-length`, waits for it.
+"""
+
 HURRY_SECONDS = 0.05
 HURRIED_LOOKS = 20
 """The same while the server stops."""
+
+TCP_CLOSE = 7
+"""The first byte of `TCP_INFO` after a reset; source: include/net/tcp_states.h of Linux."""
 
 
 class DeliveryWatch:
@@ -47,6 +66,8 @@ class DeliveryWatch:
         self._told = told
         self._timer: asyncio.TimerHandle | None = None
         self._pause, self._looks = OPEN_SECONDS, LOOKS
+        self._half = False
+        """Has the client ended its half, so that only a look shows a reset?"""
         self.is_written = False
         self.is_settled = False
         """Has `told` been called?"""
@@ -54,16 +75,25 @@ class DeliveryWatch:
     def written(self) -> None:
         """Note that the whole answer was given to the connection."""
         self.is_written = True
-        self._timer = self._loop.call_later(self._pause, self._look)
+        self._look_later()
 
     def further(self) -> None:
         """Note that the client has begun another request."""
         if self.is_written and self._arrived():
             self._settle(True)
 
-    def ended(self) -> None:
-        """Note that the client has ended the connection, or its half."""
-        self._settle(self.is_written and self._arrived())
+    def ended(self, *, reset_shows: bool) -> None:
+        """Note that the client has ended the connection, or its half.
+
+        Args:
+            reset_shows: the connection stays open, and can show that it is reset: this side has not
+                ended its own half.
+        """
+        if not (self.is_written and reset_shows):
+            self._settle(self.is_written and self._arrived())
+            return
+        self._half, self._pause = True, min(self._pause, RESET_SECONDS)
+        self._look_later()
 
     def lost(self, error: Exception | None) -> None:
         """Note that there is no connection any more; without an error this side has closed it."""
@@ -75,18 +105,37 @@ class DeliveryWatch:
     def hurry(self) -> None:
         """Decide soon: the server stops."""
         if self._timer is not None:
-            self._timer.cancel()
             self._pause, self._looks = HURRY_SECONDS, HURRIED_LOOKS
-            self._look()
+            if self._half:
+                self._look_later()
+            else:
+                self._timer.cancel()
+                self._look()
+
+    def _look_later(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._loop.call_later(self._pause, self._look)
 
     def _look(self) -> None:
         self._looks -= 1
-        if self._arrived():
+        if self._half and self._was_reset():
+            self._settle(False)
+        elif self._arrived():
             self._settle(True)
         elif self._looks <= 0:
             self._settle(None)
         else:
-            self._timer = self._loop.call_later(self._pause, self._look)
+            self._look_later()
+
+    def _was_reset(self) -> bool:
+        """Has the client reset the connection? Nothing is read from it, so no event says so."""
+        connection = self._transport.get_extra_info("socket")
+        try:
+            state = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)
+        except (OSError, ValueError, AttributeError):
+            return True  # the connection is gone
+        return bool(state == bytes([TCP_CLOSE]))
 
     def _arrived(self) -> bool:
         """Has the other host acknowledged all bytes?"""
@@ -121,6 +170,8 @@ class DeliveringProtocol(HoldingProtocol):
         self._deaf = False  # nothing more is read from this connection
         self._watches: list[DeliveryWatch] = []
         self._ends = False  # closed as soon as it is known what was read
+        self._half_end: asyncio.TimerHandle | None = None
+        self._half_ended = False  # this side sends nothing more
 
     def _watch_delivery(self, told: Callable[[bool | None], None]) -> None:
         """Watch the answer that the running request sends next; see `faces.web.DELIVERY`."""
@@ -142,21 +193,40 @@ class DeliveringProtocol(HoldingProtocol):
         if cycle is not None and cycle.lingers and not self.transport.is_closing():
             self._deaf = self._ends = True
             if self.transport.can_write_eof():
-                self.transport.write_eof()
+                self._half_end = self.loop.call_later(FIN_SECONDS, self._end_half)
+
+    def _end_half(self) -> None:
+        """Show a client that reads to the end of the connection that this is the end."""
+        self._half_end = None
+        if not self.transport.is_closing():
+            self._half_ended = True
+            self.transport.write_eof()
+
+    def _keep_half(self) -> None:
+        if self._half_end is not None:
+            self._half_end.cancel()
+            self._half_end = None
 
     def _further(self) -> None:
         """Note that the client begins another request: it has read the answers before."""
         for watch in [*self._watches]:
             watch.further()
 
-    def eof_received(self) -> None:
-        """Note that the client sends nothing more; the connection is then closed."""
+    def eof_received(self) -> bool | None:  # type: ignore[override] # uvicorn's always closes
+        """Note that the client sends nothing more; close once it is known what was read."""
+        self._keep_half()
+        reset_shows = self.transport.can_write_eof() and not self._half_ended
         for watch in [*self._watches]:
-            watch.ended()
+            watch.ended(reset_shows=reset_shows)
+        if self._watches:
+            self._deaf = self._ends = True
+            return True
         super().eof_received()
+        return None
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Note what was not read."""
+        self._keep_half()
         for watch in [*self._watches]:
             watch.lost(exc)
         super().connection_lost(exc)

@@ -6,5 +6,6 @@ what happened to one and its leases, `agent.py` one agent. `consumers.py` has wh
 `projects.py` how much. `pools.py` has pools, `leases.py` leases and tickets, `fit.py` where
 something would fit, `claiming.py` claims it there, `find.py` what the search box finds,
 `reshapes.py` has how trees have changed, which `reshape_view.py` draws, `audit.py` who did what,
-`changes.py` the stream of changes. `one_revision.py` reads the catalog as of one revision.
+`changes.py` the stream of changes, `api_reference.py` the operations of the native API.
+`one_revision.py` reads the catalog as of one revision.
 """
