@@ -55,9 +55,10 @@ def browser(native: Native) -> Browser:
 
 @pytest.fixture(scope="module")
 def names(native: Native) -> dict[str, str]:
-    """Return what stands in addresses: a pool with a ticket."""
+    """Return what stands in addresses: a pool with a ticket, an operation."""
     pool = make_pool(native)
-    return {"{name+}": pool, "{id}": str(waiting_ticket(native, pool).body["id"])}
+    ticket = str(waiting_ticket(native, pool).body["id"])
+    return {"{name+}": pool, "{id}": ticket, "{operation}": "create_lease"}
 
 
 def address(path: str, names: dict[str, str]) -> str:

@@ -1,6 +1,7 @@
 """Whatever a request has in its address, form and headers: no failure, and always the headers."""
 
 import http.client
+import re
 import time
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -68,7 +69,9 @@ QUERIES = st.lists(st.tuples(st.sampled_from(NAMES), TEXTS), max_size=5)
 def addresses(entries: Sequence[Entry]) -> st.SearchStrategy[str]:
     """Return addresses of entries: of what exists, and of others."""
     return st.builds(
-        lambda entry, name, end: entry.path.replace("{name+}", name + end).replace("{id}", name),
+        lambda entry, name, end: re.sub(
+            r"\{(\w+\+?)\}", lambda one: name + end * (one[1] == "name+"), entry.path
+        ),
         st.sampled_from(entries),
         st.one_of(st.just(KNOWN), HOSTILE_NAMES),
         st.sampled_from(SUFFIXES),

@@ -51,8 +51,10 @@ def project_of(caller: Caller, role: Role | None) -> str | None:
 def check_caller(caller: Caller, route: Route) -> Role | None:
     """Check that a caller may call a route and return its role; None: it has a scoped role.
 
-    Raises ProblemError: 403, it may not.
+    Everybody may call a route that needs no token. Raises ProblemError: 403, it may not.
     """
+    if route.role is None:
+        return role_of(caller)
     scope = caller.scope
     if scope is not None:
         if scope.role not in route.scopes:
@@ -60,7 +62,7 @@ def check_caller(caller: Caller, route: Route) -> Role | None:
         return None
     role = role_of(caller)
     if role not in route.roles:
-        raise _forbidden(f"This needs {_at_least(route.role or Role.READER)}.")
+        raise _forbidden(f"This needs {_at_least(route.role)}.")
     if not route.operation.access.projects and project_of(caller, role) is not None:
         raise _forbidden("This shows all projects, but this token is bound to one.")
     return role

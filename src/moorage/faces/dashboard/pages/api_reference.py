@@ -116,7 +116,8 @@ async def show_one(request: PageRequest) -> Mapping[str, Any]:
         for status, answer in answers
     ]
     schemas = [content["schema"] for _, _, each in media for content in each.values()]
-    roots = [schema for schema in (body["schema"] if body else None, *schemas) if schema]
+    roots = [each["schema"] for each in one["parameters"]]
+    roots += [body["schema"], *schemas] if body else schemas
     refused = components["responses"][one["responses"]["4XX"]["$ref"].removeprefix(RESPONSES)]
     (problem,) = refused["content"].values()
     return {
