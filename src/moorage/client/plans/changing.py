@@ -36,7 +36,8 @@ def change_plan(one: ProviderShown, change: Change) -> ReshapePlan:
         held = one.inventories.get(name)
         if held is None and name not in change.total:
             raise PlanError(f"provider {one.name} has no inventory of {name}")
-        if held is not None and held.offered is not None and name in change.total:
+        managed = one.agent is not None and (held is None or held.offered is not None)
+        if managed and name in change.total:
             raise PlanError(
                 f"agent {one.agent} manages the total of {name} of provider {one.name}: use"
                 f" 'moorage agent set-desired {one.agent} {name}'"
