@@ -8,6 +8,8 @@ from uuid import UUID, uuid4, uuid5
 
 import pytest
 
+from moorage.core.fleet.parts import part_id
+from moorage.core.ids import AgentId
 from moorage.core.texts import plain
 from moorage.faces.dashboard.static_files import assets
 from tests.faces.dashboard.support.browserless import Browser, Page, signed_in
@@ -68,7 +70,7 @@ def shown(page: Page) -> dict[str, list[int]]:
     for row in rows:
         cells = {one.attributes["data-label"]: one.text for one in row.all("td", class_="number")}
         sums[row.all("th", scope="row")[0].text.strip()] = [
-            int(cells[name].replace(",", "")) for name in ("Physical", "Offered", "Used")
+            int(cells[name].replace(",", "")) for name in ("Total", "Offered", "Used")
         ]
     return sums
 
@@ -364,3 +366,24 @@ def test_exports_are_the_answers_of_the_native_api(
 def test_the_script_of_the_map_is_small() -> None:
     """It keeps its budget."""
     assert 0 < len(assets()["fleet.js"].compressed) <= SCRIPT_MAX
+
+
+def test_a_machine_says_what_silence_closes(native: Native) -> None:
+    """Of an agent with a root of others: by default its own classes, with `all` every class."""
+    root, agent = str(uuid4()), str(uuid4())
+    node = {"uuid": root, "name": f"shared-{root}", "inventories": {"VCPU": {"total": 8}}}
+    assert native.ask("POST", "/v1/providers:bulk", {"providers": [node]}).status == 200
+    group = f"silence-{root[:8]}"
+    native.ask("PUT", f"/v1/agents/{agent}", {"group": group})
+    native.ask("PUT", f"/v1/agents/{agent}/root", {"root": root})
+    boot = {"boot_id": "b", "root": root, "facts": {"hostname": "shared"}}
+    own = part_id(AgentId(agent), "numa0")
+    part = {"provider": own, "name": "numa0", "classes": {"CUSTOM_X": {"eligible": 4}}}
+    answer = native.ask("POST", f"/v1/agents/{agent}/register", {**boot, "parts": [part]})
+    assert answer.status == 200, answer
+    browser, page = signed_in(native, "reader"), f"/ui/fleet/machines/{root}"
+    assert "the others stay open" in browser.get(page).document.text
+    native.ask("PUT", f"/v1/groups/{group}", {"silence": "all"})
+    assert "every class of this machine is closed" in browser.get(page).document.text
+    assert native.ask("POST", f"/v1/agents/{agent}/drain", {}).status == 200
+    assert "an operator has drained it" in browser.get(page).document.text

@@ -58,6 +58,7 @@ def test_defaults_of_a_pool(native: Native) -> None:
         "generation": 1,
         "paused": False,
         "pause_reason": "",
+        "paused_until": None,
         "units": 50,
         "occupied": 0,
         "resting": 0,
