@@ -72,6 +72,7 @@ def access(to: Recorder) -> None:
     to.call("list_tokens", limit=2)
     to.call("revoke_token", made["id"])
     to.call("whoami")
+    to.call("make_sign_in_link")
 
 
 def ledger(to: Recorder) -> None:
@@ -87,6 +88,8 @@ def ledger(to: Recorder) -> None:
     to.call("list_consumers", project="shop")
     to.call("get_consumer", made["consumer"])
     to.call("get_capacity", resource_class="VCPU", ends=1)
+    to.call("list_usages", by="project")
+    to.call("find", text="node-1")
     to.call("explain", body={"groups": [{"resources": {"VCPU": 64}}]})
     to.call("explain_by_query", candidates="resources=VCPU:4&required=HW_CPU_X86_AVX2")
     to.call("drain_provider", OLD, body={"reason": "new disks"})
@@ -129,6 +132,9 @@ def slots(to: Recorder) -> None:
     to.call("list_boskos_resources", "azure-project")
     to.call("list_pools")
     to.call("put_pool", "unused", body={"limit": 1})
+    wider = {"action": "pool.tune", "target": "unused", "limit": 12}
+    shown = to.call("preview_action", body=wider)
+    to.call("act", body={**wider, "digest": shown["digest"]})
     to.call("delete_pool", "unused")
 
 
