@@ -1,9 +1,9 @@
 """The client: runs on other machines and talks to a Moorage server over HTTP.
 
 `Client` in `client.py` is what Python programs use, `AsyncClient` the same for asyncio; `leasing/`
-has their leases. `ledger.py`, `reshapes.py`, `imports.py`, `admission.py` with `slots.py`,
-`fleet.py`, `reporting.py` and `boskos.py` are the typed native API; `calling.py` calls its
-operations. `plans/` makes reshape plans. `watch.py` follows all changes; `transport.py` sends
+has their leases. `ledger.py`, `finding.py`, `reshapes.py`, `imports.py`, `admission.py` with
+`slots.py`, `fleet.py`, `reporting.py` and `boskos.py` are the typed native API; `calling.py` calls
+its operations. `plans/` makes reshape plans. `watch.py` follows all changes; `transport.py` sends
 requests and classifies failures, with `tokens.py`, `proxies.py` and `tls.py`; `targets.py` decides
 which server a command addresses, `contexts.py` reads the file of those signed in to; `decoding.py`
 converts answers to the dataclasses of `wire`, on old Pythons with `old_hints.py`; `run/` runs

@@ -21,8 +21,8 @@ from moorage.wire.admission import (
 from moorage.wire.operations import admin, leases, pools
 from moorage.wire.operations.operation import Operation
 from moorage.wire.pages import PAGE_MAX
-from moorage.wire.past import PoolHistory, Rehearsal, RehearsalWanted
-from moorage.wire.pool_reports import PoolContents, PoolReport
+from moorage.wire.pools.past import PoolHistory, Rehearsal, RehearsalWanted
+from moorage.wire.pools.reports import PoolContents, PoolReport
 
 CLEARING_SECONDS = 60.0
 """How much longer than usual the end of all leases of an owner may take."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from moorage.client.calling import Room
-from moorage.wire.boskos import BoskosOutcome, BoskosResource, BoskosResourcesWanted
 from moorage.wire.operations import pools
+from moorage.wire.pools.boskos import BoskosOutcome, BoskosResource, BoskosResourcesWanted
 
 
 class Boskos(Room):

@@ -13,7 +13,6 @@ from moorage.client.watch import Watch
 from moorage.wire.admin import Token, TokenMade, TokenWanted
 from moorage.wire.audit import AuditEntry
 from moorage.wire.capacity import Capacity, CapacityAsked
-from moorage.wire.finding import Findings
 from moorage.wire.ledger import (
     Claim,
     ClaimWanted,
@@ -22,7 +21,7 @@ from moorage.wire.ledger import (
     ProvidersWanted,
     Question,
 )
-from moorage.wire.operations import admin, feed, finding, ledger
+from moorage.wire.operations import admin, feed, ledger
 from moorage.wire.pages import PAGE_MAX
 from moorage.wire.providers import ConsumersAsked, ConsumerShown, ProviderPage, ProviderShown
 
@@ -123,10 +122,6 @@ class Ledger(Room):
     def capacity(self, asked: CapacityAsked | None = None) -> Capacity:
         """Return the sums of all inventories, by class and group, as of one revision."""
         return self._call(ledger.GET_CAPACITY, query=asdict(asked or CapacityAsked()))
-
-    def find(self, text: str, limit: int = 10) -> Findings:
-        """Return what a text finds, at most `limit` things of each kind."""
-        return self._call(finding.FIND, query={"text": text, "limit": limit})
 
     def now(self) -> str | None:
         """Return the cursor after every change so far; None: the caller may not watch."""

@@ -2,8 +2,7 @@
 
 `ledger.py` is about claims and bulk changes, `providers.py` about providers, `capacity.py` about
 what all of them have, `usages.py` about what consumers hold, `admission.py` about pools and leases,
-`slots.py` about named slots, `boskos.py` about resources of Boskos, `pool_reports.py` about what is
-in pools, `past.py` about their past, `fleet.py` about agents, `reporting.py` about reporters,
+`pools/` about what is in pools, `fleet.py` about agents, `reporting.py` about reporters,
 `imports.py` about moving the ledger, `reshapes.py` about plans that change trees, `rendezvous.py`
 says which of them owns a node, `changes.py` and `reporter_values.py` are about the change stream,
 `admin.py` about tokens and the database, `audit.py` about audit entries, `acting.py` about actions

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from moorage.integrations.boskos.files import BYTES_MAX, FileError, objects_in
 from moorage.integrations.boskos.objects import NEVER, object_of, resources_in
-from moorage.wire.boskos import BoskosResource
+from moorage.wire.pools.boskos import BoskosResource
 
 texts = st.text(st.characters(codec="utf-8", exclude_categories=["C"]), min_size=1, max_size=8)
 seconds = st.datetimes(datetime(1970, 1, 1), datetime(2100, 1, 1)).map(

@@ -6,7 +6,7 @@ from moorage.cli.support.command import administering, at_server
 from moorage.cli.support.options import WholeNumber, example, json_option, wide_option
 from moorage.cli.support.output import say, show_json
 from moorage.cli.support.tables import Column, show_rows
-from moorage.client.ledger import Ledger
+from moorage.client.finding import Finder
 from moorage.core.limits import FIND_LIMIT_MAX
 
 COLUMNS = (
@@ -35,8 +35,8 @@ def find(text: str, limit: int, wide: bool, as_json: bool) -> None:
     TEXT is a part of a name, the first 8 characters of an id, a part of a label (NAME=VALUE) or of
     the name of a lease's owner, or a project.
     """
-    with at_server(Ledger) as ledger:
-        answer = ledger.find(text, limit)
+    with at_server(Finder) as finder:
+        answer = finder.find(text, limit)
     if as_json:
         show_json(answer)
         return

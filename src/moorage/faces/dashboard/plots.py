@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from moorage.wire.past import HistoryPoint
+from moorage.wire.pools.past import HistoryPoint
 
 WIDTH, HEIGHT = 960, 180
 LEVELS_MAX = 6

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from moorage.wire.admission import Pool
-from moorage.wire.boskos import BoskosResource
+from moorage.wire.pools.boskos import BoskosResource
 
 API_VERSION = "boskos.k8s.io/v1"
 RESOURCE, LIFE_CYCLE = "ResourceObject", "DRLCObject"

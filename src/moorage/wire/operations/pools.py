@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 from moorage.wire.operations.operation import Access, Content, Operation, Types
 
 if TYPE_CHECKING:
-    from moorage.wire import admission, boskos, pages, past, pool_reports, slots
+    from moorage.wire import admission, pages
+    from moorage.wire.pools import boskos, past, reports, slots
 else:
-    admission, boskos, pages, past, pool_reports, slots = map(
-        Types, ("admission", "boskos", "pages", "past", "pool_reports", "slots")
+    admission, pages, boskos, past, reports, slots = map(
+        Types,
+        ("admission", "pages", "pools.boskos", "pools.past", "pools.reports", "pools.slots"),
     )
 
 LIST_SLOTS = Operation(
@@ -55,7 +57,7 @@ IMPORT_BOSKOS_RESOURCES = Operation(
 )
 GET_POOL_CONTENTS = Operation(
     Access("GET /v1/pools/{name+}:contents", "reader", "governor", projects=True),
-    Content(parameters=pool_reports.PoolContentsAsked, answer=pool_reports.PoolContents),
+    Content(parameters=reports.PoolContentsAsked, answer=reports.PoolContents),
     "Get one pool with its leases and its line, as of one revision.",
 )
 GET_POOL_HISTORY = Operation(
@@ -85,7 +87,7 @@ RESUME_POOL = Operation(
 )
 GET_POOL_REPORT = Operation(
     Access("GET /v1/pools/{name+}:report", "reader", projects=True),
-    Content(parameters=pool_reports.ReportAsked, answer=pool_reports.PoolReport),
+    Content(parameters=reports.ReportAsked, answer=reports.PoolReport),
     "Report how long leases waited and lasted, and the outcomes of starts by limit.",
 )
 GET_POOL = Operation(

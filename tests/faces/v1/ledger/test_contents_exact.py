@@ -18,7 +18,7 @@ from moorage.client.ledger import Ledger
 from moorage.client.transport import RefusedError, Transport
 from moorage.wire.admission import LeasePage, LeaseWanted, NeedWanted, Pool, PoolWanted
 from moorage.wire.changes import Change, LeaseValue, PoolValue
-from moorage.wire.pool_reports import PoolContents
+from moorage.wire.pools.reports import PoolContents
 from tests.e2e.support.server import serve
 from tests.support import cluster
 

@@ -14,7 +14,7 @@ from moorage.cli.support.provisioning import FILE, carried_out
 from moorage.client.admission import Admission
 from moorage.client.boskos import Boskos
 from moorage.client.transport import RefusedError
-from moorage.wire.boskos import BoskosOutcome
+from moorage.wire.pools.boskos import BoskosOutcome
 
 if TYPE_CHECKING:
     from moorage.integrations.boskos.cluster import Objects

@@ -15,8 +15,8 @@ from moorage.cli.support.views.pool_text import plain_text
 from moorage.client.admission import Admission
 from moorage.core.counting import counted
 from moorage.core.limits import PAGE_MAX
-from moorage.wire.past import HistoryPoint, PoolHistory
-from moorage.wire.pool_reports import PoolReport
+from moorage.wire.pools.past import HistoryPoint, PoolHistory
+from moorage.wire.pools.reports import PoolReport
 
 COLUMNS = (
     Column("from"),

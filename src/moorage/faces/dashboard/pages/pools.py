@@ -13,7 +13,7 @@ from moorage.faces.dashboard.trials import ending, unreadable
 from moorage.faces.native_api import RefusedError
 from moorage.wire.admission import Pacing, Pool
 from moorage.wire.operations import pools as operations
-from moorage.wire.pool_reports import OutcomeLine
+from moorage.wire.pools.reports import OutcomeLine
 
 SHOWN = 100
 HOUR, DAY = "3600", "86400"

@@ -13,9 +13,9 @@ from moorage.faces.v1.routing import Handlers, Request
 from moorage.service.compat.boskos_cases import ImportResources
 from moorage.service.ids import lease_id_new
 from moorage.service.values import instant_of, time_of, time_or_none
-from moorage.wire import boskos as wire
 from moorage.wire.operations import pools as operations
 from moorage.wire.pages import PageAsked
+from moorage.wire.pools import boskos as wire
 
 
 async def list_resources(request: Request[None, PageAsked]) -> wire.BoskosResourcePage:

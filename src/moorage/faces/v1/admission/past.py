@@ -16,7 +16,7 @@ from moorage.service.admission.pool_specs import pacing_of
 from moorage.service.pages import check_limit
 from moorage.service.values import microseconds, time_of
 from moorage.wire.operations import pools as operations
-from moorage.wire.past import (
+from moorage.wire.pools.past import (
     HistoryAsked,
     HistoryPoint,
     PoolHistory,

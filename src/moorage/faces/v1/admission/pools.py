@@ -26,7 +26,7 @@ from moorage.service.values import (
 from moorage.wire import admission as wire
 from moorage.wire.operations import pools as operations
 from moorage.wire.pages import PageAsked
-from moorage.wire.pool_reports import (
+from moorage.wire.pools.reports import (
     OutcomeLine,
     PoolContents,
     PoolContentsAsked,

@@ -1,0 +1,6 @@
+"""What is in pools: their slots, their past, reports of them.
+
+`slots.py` is about named slots, `boskos.py` about resources of Boskos, `reports.py` about what is
+in a pool and how its leases have ended, `past.py` about its counts over time and rehearsals of other
+limits. Pools themselves are in `admission.py`, with leases. May import: `wire`.
+"""
