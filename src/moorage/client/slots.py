@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from moorage.client.calling import Room
 from moorage.client.transport import Transport
 from moorage.wire.operations import pools
-from moorage.wire.pools.slots import DrainWanted, Slot, SlotLabelsWanted, SlotsWanted
+from moorage.wire.slots import DrainWanted, Slot, SlotLabelsWanted, SlotsWanted
 
 
 class Slots(Room):

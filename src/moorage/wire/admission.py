@@ -16,7 +16,7 @@ from moorage.wire.defaults import (
 )
 from moorage.wire.enums import Cause, Expire, OnRetry, Result, State, Until
 from moorage.wire.pages import PageAsked
-from moorage.wire.pools.slots import LateRelease
+from moorage.wire.slots import LateRelease
 
 DURATIONS = frozenset({"ttl", "ttl_max", "hold", "hold_max", "cooldown", "lock_delay", "proxy_ttl"})
 """Properties of a pool that are durations."""

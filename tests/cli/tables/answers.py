@@ -23,10 +23,10 @@ from moorage.wire.enums import State
 from moorage.wire.fleet import AgentPage, GroupPage
 from moorage.wire.pools.past import HistoryPoint, PoolHistory
 from moorage.wire.pools.reports import OutcomeLine, PoolReport
-from moorage.wire.pools.slots import Slot, SlotDrain, SlotPage
 from moorage.wire.providers import ConsumerPage, ProviderPage
 from moorage.wire.reporting import GhostPage, NodePage, PinPage, ReporterGroupPage
 from moorage.wire.reshapes import ReshapePage
+from moorage.wire.slots import Slot, SlotDrain, SlotPage
 from moorage.wire.usages import UsagePage
 from tests.cli.tables.building import NOW, before, built
 from tests.cli.tables.fleet_answers import (

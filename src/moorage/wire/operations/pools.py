@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from moorage.wire.operations.operation import Access, Content, Operation, Types
 
 if TYPE_CHECKING:
-    from moorage.wire import admission, pages
-    from moorage.wire.pools import boskos, past, reports, slots
+    from moorage.wire import admission, pages, slots
+    from moorage.wire.pools import boskos, past, reports
 else:
-    admission, pages, boskos, past, reports, slots = map(
+    admission, pages, slots, boskos, past, reports = map(
         Types,
-        ("admission", "pages", "pools.boskos", "pools.past", "pools.reports", "pools.slots"),
+        ("admission", "pages", "slots", "pools.boskos", "pools.past", "pools.reports"),
     )
 
 LIST_SLOTS = Operation(

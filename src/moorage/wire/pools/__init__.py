@@ -1,6 +1,6 @@
-"""What is in pools: their slots, their past, reports of them.
+"""What is in pools: resources of Boskos, reports, the past.
 
-`slots.py` is about named slots, `boskos.py` about resources of Boskos, `reports.py` about what is
-in a pool and how its leases have ended, `past.py` about its counts over time and rehearsals of other
-limits. Pools themselves are in `admission.py`, with leases. May import: `wire`.
+`boskos.py` is about resources of Boskos, `reports.py` about what is in a pool and how its leases
+have ended, `past.py` about its counts over time and rehearsals of other limits. Pools themselves
+are in `admission.py`, with leases. May import: `wire`.
 """

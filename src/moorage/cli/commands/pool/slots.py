@@ -17,7 +17,7 @@ from moorage.cli.support.views.pool_text import plain_text
 from moorage.client.admission import Admission
 from moorage.core.counting import counted
 from moorage.wire.labels import holder_of
-from moorage.wire.pools.slots import Slot
+from moorage.wire.slots import Slot
 
 COLUMNS = (
     Column("slot"),

@@ -6,7 +6,7 @@ from datetime import datetime
 from moorage.cli.support.tables import Cell
 from moorage.client.run.durations import OVERDUE, eta_spoken
 from moorage.wire.admission import Lease, NeedWanted, Waiting
-from moorage.wire.pools.slots import LateRelease
+from moorage.wire.slots import LateRelease
 
 
 def needs_text(lease: Lease) -> str:

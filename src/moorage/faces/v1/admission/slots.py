@@ -13,9 +13,9 @@ from moorage.faces.v1.routing import Handlers, Request
 from moorage.service.admission import slots
 from moorage.service.admission.slots import OwedView, SlotView
 from moorage.service.values import time_of, time_or_none
+from moorage.wire import slots as wire
 from moorage.wire.operations import pools as operations
 from moorage.wire.pages import PageAsked
-from moorage.wire.pools import slots as wire
 
 
 async def list_slots(request: Request[None, PageAsked]) -> wire.SlotPage:
