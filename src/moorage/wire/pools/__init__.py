@@ -2,5 +2,5 @@
 
 `boskos.py` is about resources of Boskos, `reports.py` about what is in a pool and how its leases
 have ended, `past.py` about its counts over time and rehearsals of other limits. Pools themselves
-are in `admission.py`, with leases. May import: `wire`.
+stand with leases. May import: `wire`.
 """
