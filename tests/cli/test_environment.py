@@ -7,6 +7,7 @@ import pytest
 
 from moorage.cli.support.environment import known_variables, misspelt
 from moorage.client.run import labels
+from moorage.client.run.exit_codes import RUN_FAILED
 from moorage.client.run.variables import READ, UNLIMITED, nearly
 from moorage.client.targets import CA_FILE, CERTIFICATE, CONTEXT, TOKEN, TOKEN_FILE, URL
 from moorage.config.settings import FIELDS
@@ -55,17 +56,17 @@ def test_other_commands_warn_of_a_misspelt_variable(tmp_path: Path) -> None:
     assert "MOORAGE_LISTEN?" in done.stderr
     run = ("run", "--pool", "p", "--", "true")
     done = moorage(*run, directory=tmp_path, MOORAGE_ULR="x")
-    assert done.returncode == 0
+    assert done.returncode == RUN_FAILED
     assert "did you mean MOORAGE_URL?" in done.stderr
     done = finished(*run, MOORAGE_ULR="x", MOORAGE_LISTEN="x")
-    assert done.returncode == 0
+    assert done.returncode == RUN_FAILED
     assert "did you mean MOORAGE_URL?" in done.stderr
     assert "LISTEN" not in done.stderr
 
 
-@pytest.mark.parametrize("name", ["URI", "TOKENS", "TOKN", "REQUIRED", "UR", "URLS"])
+@pytest.mark.parametrize("name", ["URI", "TOKENS", "TOKN", "CONTEXTS", "UR", "URLS"])
 def test_names_close_to_important_variables(name: str) -> None:
-    """Slips are noticed in the variables without which a command runs unlimited."""
+    """Slips are noticed in the variables without which a command finds no server."""
     assert len(misspelt({f"MOORAGE_{name}": "1"})) == 1
     assert len(nearly({f"MOORAGE_{name}": "1"})) == 1
 

@@ -131,4 +131,4 @@ def test_the_examples_of_questions_are_questions() -> None:
     """They have names for which a search can be made."""
     (example,) = (v for name, v in DESCRIPTION.requests() if name == "Question")
     query = query_of(decode_exactly(Question, example))
-    assert query.groups[0].traits.required
+    assert query.groups[0].resources

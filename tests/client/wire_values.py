@@ -8,7 +8,7 @@ from dataclasses import is_dataclass
 from datetime import datetime
 from importlib import import_module
 from pathlib import Path
-from pkgutil import iter_modules
+from pkgutil import walk_packages
 from random import Random
 from typing import Any
 
@@ -22,7 +22,8 @@ DEPTH_MAX = 4
 
 def wire_types() -> dict[str, type]:
     """Return every dataclass of the wire by its name."""
-    modules = [import_module(f"moorage.wire.{m.name}") for m in iter_modules(moorage.wire.__path__)]
+    found = walk_packages(moorage.wire.__path__, "moorage.wire.")
+    modules = [import_module(one.name) for one in found]
     return {
         name: kind
         for module in modules

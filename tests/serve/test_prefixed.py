@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from moorage.faces.dashboard.outward import ATTRIBUTES
+from moorage.faces.dashboard.pages.claiming import CLAIM
 from moorage.faces.dashboard.routes import ENTRIES
 from moorage.faces.dashboard.routing import Page
 from moorage.faces.placement.routes import routes
@@ -251,6 +252,8 @@ def test_every_address_of_the_dashboard_has_the_prefix(proxied: Proxied) -> None
         address = page.path.replace("{name+}", pool)
         one = host if "machines" in address else reshape if "reshapes" in address else ticket
         address = address.replace("{id}", one)
+        if address == CLAIM:
+            address += f"?resources=CUSTOM_A:1&place={host}"
         answer = reader.get(f"{PREFIX}{address}")
         assert answer.status == 200, address
         for name, value in ADDRESS.findall(answer.body):

@@ -19,6 +19,7 @@ from moorage.wire.enums import (
     Policy,
     Readiness,
     Result,
+    Silence,
     State,
 )
 from moorage.wire.reporter_values import ReporterGroupValue, ReporterValue
@@ -261,6 +262,7 @@ class GroupValue:
 
     name: str
     desired: dict[str, GoalValue]
+    silence: Silence
     suspect_since: datetime | None
     waits_until: datetime | None
     generation: int

@@ -51,9 +51,11 @@ FACTS = {
         r"night-shift operator pool.pause deploy/rack-7 reason: a switch is being replaced",
         r"night-shift operator pool.put install/azure-4 limit: 3 -> 2",
     ),
-    "What was it like yesterday?": (r"\d{4}-\d\d-\d\d \d\d:\d\d 2 \d 2 \d",),
+    "What was it like yesterday?": (r"\d{4}-\d\d-\d\d \d\d:\d\dZ 2 \d 2 \d",),
     "Which slot is broken or drained?": (r"eu-2 drained .* the disk fails",),
-    "Is capacity left, and where?": (r"VCPU 2 128 0 128 124 4 96% 100% compute-00 93% compute-01",),
+    "Is capacity left, and where?": (
+        r"VCPU 2 128 1 128 0 124 4 96% 100% compute-00 93% compute-01",
+    ),
 }
 """What each answer says, as patterns in the order in which they are found."""
 

@@ -34,8 +34,8 @@ SHOWING = (
 )
 """Last words of commands that print lists, or all about one thing."""
 
-ELSEWHERE = ("config show", "ironic report", "lease status")
-"""Of these, the ones that ask no server for data: settings, a loop, a file."""
+ELSEWHERE = ("config show", "context list", "context show", "ironic report", "lease status")
+"""Of these, the ones that ask no server for data: settings, a loop, files."""
 
 
 @pytest.fixture(scope="module")

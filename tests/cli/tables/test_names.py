@@ -132,7 +132,8 @@ def argument(words: tuple[str, ...]) -> str | None:
 def test_every_command_that_takes_an_id_has_a_row() -> None:
     """Otherwise nobody has decided whether it takes a name."""
     taking = {" ".join(words) for words in leaves(program) if argument(words) is not None}
-    assert taking == {*KINDS}
+    # Contexts are in a file of the caller.
+    assert taking - {"context delete", "context use"} == {*KINDS}
 
 
 @dataclass

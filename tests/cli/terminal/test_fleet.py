@@ -19,7 +19,7 @@ from tests.e2e.support.server import serve
 
 HOSTS = 12
 TITLES = ["class", "providers", "total", "reserved", "used", "free", "used%"]
-TITLES += ["fullest", "emptiest", "offered"]
+TITLES += ["fullest", "emptiest", "ratio", "offered"]
 
 
 @pytest.fixture(scope="module")

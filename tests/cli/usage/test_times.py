@@ -18,23 +18,27 @@ FOUND = [
     for parameter in command_named(" ".join(words)).params
     if isinstance(parameter, click.Option) and parameter.name in NAMES
 ]
-NOW = datetime.now(UTC).replace(microsecond=0)  # noqa: TID251 - as the commands do
-THEN = NOW - timedelta(hours=3)
-ABROAD = (THEN + timedelta(hours=5, minutes=30)).replace(tzinfo=None)
 NEAR = 120
 """Seconds that the test may take."""
 
 HOURS = 3_600.0
-TEXTS = {
-    "3h": 3 * HOURS,
-    "90": 90.0,
-    "1h30m": 1.5 * HOURS,
-    THEN.isoformat(): 3 * HOURS,
-    THEN.strftime("%Y-%m-%dT%H:%M:%SZ"): 3 * HOURS,
-    THEN.strftime("%Y-%m-%d %H:%M:%S"): 3 * HOURS,
-    f"{ABROAD.isoformat()}+05:30": 3 * HOURS,
-    (NOW - timedelta(days=2)).strftime("%Y-%m-%d"): None,
-}
+
+
+def texts() -> dict[str, float | None]:
+    """Return texts with the seconds that they mean now; None: since midnight."""
+    now = datetime.now(UTC).replace(microsecond=0)  # noqa: TID251 - as the commands do
+    then = now - timedelta(hours=3)
+    abroad = (then + timedelta(hours=5, minutes=30)).replace(tzinfo=None)
+    return {
+        "3h": 3 * HOURS,
+        "90": 90.0,
+        "1h30m": 1.5 * HOURS,
+        then.isoformat(): 3 * HOURS,
+        then.strftime("%Y-%m-%dT%H:%M:%SZ"): 3 * HOURS,
+        then.strftime("%Y-%m-%d %H:%M:%S"): 3 * HOURS,
+        f"{abroad.isoformat()}+05:30": 3 * HOURS,
+        (now - timedelta(days=2)).strftime("%Y-%m-%d"): None,
+    }
 
 
 def converted(option: click.Option, text: str) -> float:
@@ -46,7 +50,7 @@ def converted(option: click.Option, text: str) -> float:
 @pytest.mark.parametrize("option", FOUND)
 def test_what_they_take(option: click.Option) -> None:
     """Without a zone, times are in UTC; a date is its midnight."""
-    for text, seconds in TEXTS.items():
+    for text, seconds in texts().items():
         found, expected = converted(option, text), seconds
         if expected is None:
             midnight = datetime.fromisoformat(text).replace(tzinfo=UTC)

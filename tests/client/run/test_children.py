@@ -73,7 +73,7 @@ def test_nothing_runs_without_a_server() -> None:
         variables = {"MOORAGE_UNLIMITED_WITHOUT_SERVER": value}
         done = finished(*run, *words, "--", "echo", "never", **variables)
         assert (done.returncode, done.stdout) == (125, ""), done.stderr
-        assert "MOORAGE_URL" in done.stderr and "MOORAGE_UNLIMITED" in done.stderr
+        assert "MOORAGE_URL" in done.stderr and "MOORAGE_UNLIMITED_WITHOUT_SERVER" in done.stderr
     for name in ("acquire", "release", "renew", "retry"):
         done = finished("lease", name, *(run[1:] if name == "acquire" else ("--handle", "none")))
         assert (done.returncode, done.stdout) == (2, ""), name

@@ -94,7 +94,7 @@ def test_contents_of_the_file() -> None:
         "__main__.py",
     }
     expected |= {"moorage/systemd/__init__.py", "moorage/systemd/notifier.py"}
-    expected |= {"moorage/wire/__init__.py"}
+    expected |= {"moorage/wire/__init__.py", "moorage/wire/durations.py"}
     expected |= {f"moorage/wire/operations/{name}.py" for name in OPERATIONS}
     assert names == expected
     assert built().stat().st_size < 110_000

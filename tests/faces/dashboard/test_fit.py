@@ -107,7 +107,7 @@ def fields_ask_the_same(fleet: Native, page: str, query: str) -> bool:
     fields = [
         (one.attributes["name"], one.attributes["value"])
         for one in every(shown, "input")
-        if one.attributes["name"] not in ("query", "form_token")
+        if one.attributes["name"] not in ("query", "form_token", "text")
     ]
     policy = "isolate" if "group_policy=isolate" in query else "none"
     again = browser.get(f"/ui/fit?{urlencode([*fields, ('group_policy', policy)])}")

@@ -11,7 +11,7 @@ from moorage.core.admission.model import Need
 from moorage.core.admission.requests import LeaseRequest
 from moorage.core.clock import SECOND
 from moorage.core.ids import LeaseId
-from moorage.service.access.audit import Actor
+from moorage.service.access.audit import Actor, AuditFilter
 from moorage.service.admission.ending import AT_ONCE, Clearing
 from moorage.service.app import Service
 from moorage.service.token_ends import TICKETS
@@ -106,7 +106,7 @@ def test_all_of_an_owner_ends_in_batches(url: str) -> None:
             assert (cleared.tickets, cleared.leases, cleared.more) == (count, 0, False)
             assert engine.transactions - before == 3
             assert {*await causes(service, *tickets)} == {"revoked"}
-            rows, _ = await service.audit.page(None, 10, "shop/ci")
+            rows, _ = await service.audit.page(None, 10, AuditFilter("shop/ci"))
             assert len(rows) == 3
 
     asyncio.run(run())

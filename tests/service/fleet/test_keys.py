@@ -22,6 +22,7 @@ from moorage.core.ids import ProviderId
 from moorage.core.ledger.facts import Keys as LedgerKeys
 from moorage.core.ledger.inventory import InventorySpec
 from moorage.core.ledger.reported import Mode, Node
+from moorage.core.ledger.reshaping.plan import ReshapePlan
 from moorage.core.restart import Restart
 from moorage.core.service_time import When
 from moorage.service.batch.batch import Batches, Item
@@ -32,6 +33,7 @@ from moorage.service.batch.world import Changes, Keys, World
 from moorage.service.fleet import agent_cases, liveness_cases, policy_cases, reporter_cases
 from moorage.service.fleet.agent_cases import AgentCase
 from moorage.service.fleet.liveness_cases import GroupCase
+from moorage.service.fleet.plan_cases import AgentPlanned
 from moorage.service.fleet.reporter_cases import (
     Join,
     Leave,
@@ -105,6 +107,10 @@ def stranger(n: int) -> Agent:
     return Agent(agent_id(n), n, "default", Instant(0), Instant(0))
 
 
+NOTHING = ReshapePlan()
+"""The plan of a machine that has its shape already."""
+
+
 def drawn(dice: Random) -> Callable[[], UseCase[Any]]:
     """Return a function that makes a random case."""
     n, group = dice.choice(AGENTS), dice.choice(GROUPS)
@@ -130,6 +136,7 @@ def drawn(dice: Random) -> Callable[[], UseCase[Any]]:
                 )
             ]
             * 4,
+            partial(AgentPlanned, one, by, report(n, dice.randrange(6), 50, boot), NOTHING, "d"),
             *[partial(policy_cases.AgentPolicy, one, by, dice.choice([*Action]), "why")] * 2,
             *[partial(policy_cases.AgentDesired, one, by, DesiredSpec(PAGES, goal=goal))] * 3,
             partial(policy_cases.DrainOver, one, by),
@@ -272,7 +279,8 @@ def test_each_case_loads_what_it_reads(tmp_path: Path) -> None:
     for seed in range(4):
         url = f"sqlite:///{tmp_path}/{seed}.sqlite"
         accepted |= asyncio.run(played(url, range(seed, seed + 1)))
-    assert accepted - {LoadEverything} == _kinds(AgentCase) | _kinds(GroupCase) | _kinds(UseCase)
+    kinds = _kinds(AgentCase) | _kinds(GroupCase) | _kinds(UseCase)
+    assert accepted - {LoadEverything} == {agent_cases.AgentReport, *kinds}
 
 
 def test_each_case_loads_what_it_reads_on_postgres() -> None:

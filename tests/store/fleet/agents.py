@@ -9,6 +9,7 @@ from moorage.core.clock import Instant
 from moorage.core.fleet.facts import Changes, Facts, Keys
 from moorage.core.fleet.model import (
     Agent,
+    AgentPlan,
     Failure,
     Goal,
     Group,
@@ -18,8 +19,10 @@ from moorage.core.fleet.model import (
     ManagedClass,
     Part,
     Phase,
+    PlanOutcome,
     Policy,
     Readiness,
+    Silence,
     Source,
     State,
 )
@@ -118,6 +121,8 @@ def whole_agent(n: int = 1) -> Agent:
         registered_at=Instant(NOW + 4),
         reported_at=Instant(NOW + 5),
         returned_at=Instant(NOW + 6),
+        silence=Silence.ALL,
+        plan=AgentPlan("ba85", "boot-9", PlanOutcome.DONE, Instant(NOW + 7), "60e3"),
     )
 
 

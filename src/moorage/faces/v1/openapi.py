@@ -61,6 +61,8 @@ _TAGS = {
     "reshapes": "Plans that change the shape of trees, with preview and undo.",
     "ledger-rows": "The rows of the ledger as they are kept.",
     "claims": "Allocations from providers that the server chooses.",
+    "find": "Things of all kinds, by a text.",
+    "sign-in-links": "Links that sign a browser in.",
     "capacity": "How much of each resource class there is, is used, and is free.",
     "explain": "Why a query finds nothing.",
     "pools": "Named limits.",

@@ -322,6 +322,8 @@ ELSEWHERE = {
     ViolationCode.NOT_CONSERVED: "test_units_that_appear_are_found",
     ViolationCode.CHANGED_SINCE: "tests/core/ledger/reshaping/test_undo.py",
     ViolationCode.LEASE_ENDED: "tests/service/ledger/reshapes/test_leases.py",
+    ViolationCode.NOT_OWN: "tests/core/ledger/reshaping/test_own_tree.py",
+    ViolationCode.OPERATORS_ONLY: "tests/core/ledger/reshaping/test_own_tree.py",
 }
 
 
