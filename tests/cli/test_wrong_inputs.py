@@ -24,12 +24,12 @@ MISTAKES = [
     ("pool show ''", 2, "NAME is empty: is a variable not set?"),
     ("db backup ''", 2, "FILE is empty: is a variable not set?"),
     ("lease show 0123", 2, "too short: write at least 8 characters"),
-    ("lease show a/b", 7, "'a/b' is not a valid id"),
+    ("lease show a/b", 7, "there is no lease with the owner or holder 'a/b'"),
     (f"lease revoke {NOBODY}", 7, "There is no lease"),
     ("lease why no/such", 7, "there is no lease and no ticket of 'no/such'"),
-    ("agent show x/y", 7, "'x/y' is not a valid id"),
-    ("agent drain 00000000", 7, "there is no agent whose id begins with"),
-    ("token revoke a/b", 7, "'a/b' is not a valid id"),
+    ("agent show x/y", 7, "there is no agent with the host name 'x/y'"),
+    ("agent drain 00000000", 7, "'00000000', and none whose id begins with it"),
+    ("token revoke a/b", 7, "there is no token with the name 'a/b'"),
     ("pool show nope", 7, "There is no pool 'nope'."),
     ("pool show p:pause", 1, "a name or an id in the address is not valid"),
     ("pool create q", 2, "a pool needs a limit: set one, for example --limit 50"),
@@ -108,7 +108,7 @@ def test_a_dead_server(line: str) -> None:
 def test_wrong_tokens(cli: Cli) -> None:
     """A token that is not valid, and one whose role is too low."""
     where = {"MOORAGE_URL": cli.transport.url}
-    hint = "does not accept this token; set one with --token or MOORAGE_TOKEN"
+    hint = "does not accept this token; set one with --token-file or MOORAGE_TOKEN"
     check(["pool", "list"], 6, hint, **where, MOORAGE_TOKEN="wrong")
     made = cli.transport.request("POST", "/v1/tokens", {"name": "low", "role": "reader"})
     where["MOORAGE_TOKEN"] = made["token"]
