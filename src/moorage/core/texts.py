@@ -4,7 +4,7 @@ import re
 from unicodedata import category
 
 from moorage.core.errors import Code, Error
-from moorage.core.limits import COMBINING_MARKS_MAX, IDENTIFIER_LENGTH_MAX
+from moorage.core.limits import COMBINING_MARKS_MAX, DETAIL_LENGTH_MAX, IDENTIFIER_LENGTH_MAX
 
 NAME_PATTERN = "^[A-Z0-9_]+$"
 """The pattern of the name of a resource class or consumer type, as in a JSON schema."""
@@ -53,6 +53,13 @@ def check_plain(what: str, text: str) -> None:
             f"{what} must not contain more than {COMBINING_MARKS_MAX} combining marks or joiners"
             " in a row.",
         )
+
+
+def check_reason(reason: str) -> None:
+    """Raise INVALID unless this may be the reason of an operator; it may be empty."""
+    if len(reason) > DETAIL_LENGTH_MAX:
+        raise Error(Code.INVALID, f"reason must have at most {DETAIL_LENGTH_MAX} characters.")
+    check_plain("reason", reason)
 
 
 def plain(text: str) -> str:

@@ -1,8 +1,12 @@
-"""Durations as people write them: `90`, `20m`, `1h30m`."""
+"""Durations and times as people write them: `90`, `20m`, `1h30m`; `2026-11-27T04:31`."""
 
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from datetime import datetime
 
 SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
@@ -11,15 +15,27 @@ PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 def seconds_of(text: str) -> float:
     """Return a duration in seconds; a bare number is seconds. Raises ValueError."""
     try:
-        return _not_negative(float(text))
+        seconds = float(text)
     except ValueError:
-        pass
-    if not text or PART.sub("", text):
-        raise ValueError(f"{text!r} is not a duration (for example 90s, 20m or 1h30m)")
-    return sum(float(number) * SECONDS[unit] for number, unit in PART.findall(text))
-
-
-def _not_negative(seconds: float) -> float:
+        parts = [] if PART.sub("", text) else PART.findall(text)
+        seconds = sum(float(number) * SECONDS[unit] for number, unit in parts) if parts else -1.0
     if not 0 <= seconds < float("inf"):
-        raise ValueError("a duration must not be negative")
+        raise ValueError(f"{text!r} is not a duration (for example 90s, 20m or 1h30m)")
     return seconds
+
+
+def time_or_seconds(text: str) -> datetime | float:
+    """Return a date or time, of no zone: in UTC; or a duration in seconds. Raises ValueError.
+
+    Eight digits are a date if there is such a day. Needs Python 3.11.
+    """
+    from datetime import datetime, timezone  # deferred: single-file commands take only durations
+
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        try:
+            return seconds_of(text)
+        except ValueError as error:
+            raise ValueError(f"{error}, nor a date or time such as 2026-11-27T04:31") from None
+    return at if at.tzinfo else at.replace(tzinfo=timezone.utc)

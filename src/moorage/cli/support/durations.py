@@ -8,7 +8,7 @@ import click
 
 from moorage.core.clock import SECOND
 from moorage.wire.admission import Pacing
-from moorage.wire.durations import seconds_of
+from moorage.wire.durations import seconds_of, time_or_seconds
 
 NONE = "none"
 AUTO = "auto"
@@ -81,65 +81,37 @@ class DurationType(click.ParamType[float]):
             self.fail(str(error), param, ctx)
 
 
-def _time_parse(text: str) -> datetime | None:
-    """Read a date or time, of no zone: in UTC; None: it is neither."""
-    try:
-        at = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    return at if at.tzinfo else at.replace(tzinfo=UTC)
-
-
 class UntilType(click.ParamType[float]):
-    """An option that says until when: a duration, or a date or time; of no zone: in UTC.
+    """An option that is a duration, or a date or time in the future; of no zone: in UTC.
 
     It becomes the seconds until then.
     """
 
     name = "duration or time"
+    _side, _ahead = "future", 1
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
-        """Return in how many seconds it will be."""
-        if isinstance(value, float):
-            return value
-        at = _time_parse(value)
-        if at is None:
-            try:
-                return seconds_of(value)
-            except ValueError as error:
-                self.fail(f"{error}, nor a date or time such as 2026-11-27T04:31", param, ctx)
-        left = (at - datetime.now(UTC)).total_seconds()  # noqa: TID251 - the user's own clock is meant
-        if left <= 0:
-            self.fail(f"{value} is not in the future (without a zone it is in UTC)", param, ctx)
-        return left
+        """Return how many seconds it is away."""
+        try:
+            found = value if isinstance(value, float) else time_or_seconds(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+        if isinstance(found, float):
+            return found
+        left = (found - datetime.now(UTC)).total_seconds()  # noqa: TID251 - the user's own clock is meant
+        if left * self._ahead <= 0:
+            self.fail(
+                f"{value} is not in the {self._side} (without a zone it is in UTC)", param, ctx
+            )
+        return abs(left)
 
 
-class SinceType(click.ParamType[float]):
-    """An option that says since when: a duration, or a date or time; of no zone: in UTC.
+class SinceType(UntilType):
+    """The same of the past: it becomes the seconds since then."""
 
-    It becomes the seconds since then.
-    """
-
-    name = "duration or time"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        """Return how many seconds ago it was."""
-        if isinstance(value, float):
-            return value
-        at = _time_parse(value)
-        if at is None:
-            try:
-                return seconds_of(value)
-            except ValueError as error:
-                self.fail(f"{error}, nor a date or time such as 2026-11-27T04:31", param, ctx)
-        ago = (datetime.now(UTC) - at).total_seconds()  # noqa: TID251 - the user's own clock is meant
-        if ago <= 0:
-            self.fail(f"{value} is not in the past (without a zone it is in UTC)", param, ctx)
-        return ago
+    _side, _ahead = "past", -1
 
 
 class NoneOr(click.ParamType[Any]):

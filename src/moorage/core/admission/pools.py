@@ -1,4 +1,7 @@
-"""Creating, changing, pausing and deleting pools. A lowered limit never revokes leases."""
+"""Creating, changing, pausing and deleting pools, and ending pauses.
+
+A lowered limit never revokes leases.
+"""
 
 from collections.abc import Mapping
 
@@ -24,7 +27,7 @@ from moorage.core.limits import (
     TTL_SECONDS_MIN,
 )
 from moorage.core.service_time import Moment
-from moorage.core.texts import check_path, check_plain
+from moorage.core.texts import check_path, check_reason
 
 
 def put(
@@ -104,7 +107,7 @@ def pause(
     Raises POOL_NOT_FOUND, INVALID.
     """
     pool = _found(facts, name)
-    check_plain("reason", reason)
+    check_reason(reason)
     if until is not None:
         if not paused:
             raise Error(Code.INVALID, "Only a pause ends by itself: omit until.")

@@ -16,8 +16,8 @@ from moorage.core.admission.slots import slot_new
 from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
 from moorage.core.labels import check_labels
-from moorage.core.limits import DETAIL_LENGTH_MAX, KEY_LENGTH_MAX, SLOTS_MAX
-from moorage.core.texts import check_plain, check_segment
+from moorage.core.limits import KEY_LENGTH_MAX, SLOTS_MAX
+from moorage.core.texts import check_reason, check_segment
 
 
 def add(
@@ -75,9 +75,7 @@ def drain(
     Raises POOL_NOT_FOUND, SLOT_NOT_FOUND, INVALID.
     """
     found, slot = _slot(facts, pool, name)
-    check_plain("reason", reason)
-    if len(reason) > DETAIL_LENGTH_MAX:
-        raise Error(Code.INVALID, f"reason must have at most {DETAIL_LENGTH_MAX} characters.")
+    check_reason(reason)
     if not keep:
         _native(facts, pool)
     if not keep and not slot.occupied:

@@ -10,8 +10,8 @@ from moorage.core.errors import Code, Error
 from moorage.core.fleet.facts import Changes, Facts
 from moorage.core.fleet.model import Agent, ManagedClass, Part, State
 from moorage.core.ids import AgentId, ProviderId
-from moorage.core.limits import DETAIL_LENGTH_MAX, IDENTIFIER_LENGTH_MAX
-from moorage.core.texts import check_plain, is_name
+from moorage.core.limits import IDENTIFIER_LENGTH_MAX
+from moorage.core.texts import is_name
 
 
 class Pair(NamedTuple):
@@ -47,13 +47,6 @@ def check_active(agent: Agent) -> None:
             f"Agent {agent.uuid} is decommissioned permanently: stop it. To use the machine again, "
             "create an agent with another UUID.",
         )
-
-
-def check_reason(reason: str) -> None:
-    """Raise INVALID if an operator's reason is too long or has control characters."""
-    if len(reason) > DETAIL_LENGTH_MAX:
-        raise Error(Code.INVALID, f"reason must have at most {DETAIL_LENGTH_MAX} characters.")
-    check_plain("reason", reason)
 
 
 def check_class_name(name: str) -> None:

@@ -11,10 +11,11 @@ from msgspec.structs import replace
 
 from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
-from moorage.core.fleet.agents import changes_of, check_active, check_reason, find
+from moorage.core.fleet.agents import changes_of, check_active, find
 from moorage.core.fleet.facts import Changes, Facts
 from moorage.core.fleet.model import Agent, Policy, State
 from moorage.core.ids import AgentId
+from moorage.core.texts import check_reason
 
 
 class Action(StrEnum):

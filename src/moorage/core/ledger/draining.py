@@ -14,8 +14,7 @@ from moorage.core.ledger import withholding
 from moorage.core.ledger.facts import Changes, Facts
 from moorage.core.ledger.model import Provider
 from moorage.core.ledger.providers import find, subtree_of
-from moorage.core.limits import DETAIL_LENGTH_MAX
-from moorage.core.texts import check_plain
+from moorage.core.texts import check_reason
 
 DRAINED = "drained"
 """The reason why a provider is withheld begins so if an operator has drained it."""
@@ -43,15 +42,8 @@ def drain(facts: Facts, uuid: ProviderId, reason: str) -> Changes:
     """
     subtree = subtree_of(facts, find(facts, uuid))
     _check_unmanaged(uuid, subtree)
-    check_words(reason)
+    check_reason(reason)
     return withholding.withhold(facts, subtree, reason_of(reason))
-
-
-def check_words(reason: str) -> None:
-    """Raise INVALID unless these may be an operator's own words."""
-    if len(reason) > DETAIL_LENGTH_MAX:
-        raise Error(Code.INVALID, f"reason must have at most {DETAIL_LENGTH_MAX} characters.")
-    check_plain("reason", reason)
 
 
 def reason_of(words: str) -> str:

@@ -3,7 +3,7 @@
 `app.py` is the entry point; `routes.py` joins the tables of `pages/`, whose types are in
 `routing.py`. `signing_in.py` signs readers in and knows them by their cookie, `static_files.py`
 serves `static/`, `page_answers.py` answers with pages, which `live.py` keeps current, `forms.py`
-checks what readers submit, `time_fields.py` reads durations and times in addresses, `trials.py`
+checks what readers submit, `fields.py` reads numbers, durations and times, `trials.py`
 shows what it would do. `rendering.py` renders the templates in `templates/`, `outward.py` puts the
 path prefix before addresses, `headers.py` has the policy for browsers. `plots.py` draws plots,
 `recent_answers.py` keeps slow answers for some seconds, `exports.py` writes CSV and JSON. It

@@ -15,7 +15,6 @@ from moorage.core.limits import FORM_BYTES_MAX
 from moorage.faces.dashboard.headers import Reply, html
 from moorage.faces.dashboard.rendering import FORM_TOKEN_PLACE, Templates
 from moorage.faces.dashboard.routing import ROOT, address_of
-from moorage.faces.native_api import RefusedError
 from moorage.faces.web import Limits, Receive, RefusalError, Scope, body_read
 
 TOKEN_FIELD = "form_token"
@@ -56,12 +55,6 @@ QUESTIONS: Mapping[str, str] = {
 
 SURE = "sure"
 """The field of a form whose question was answered with yes."""
-
-UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-PART = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(ms|s|m|h|d)")
-PLAIN = re.compile(r"[0-9]{1,12}(?:\.[0-9]{1,9})?")
-
-WHOLE = re.compile(r"[+-]?[0-9]{1,9}")
 
 
 def form_token(secret: str) -> str:
@@ -157,19 +150,3 @@ def noticed(path: str, query: Mapping[str, object], notice: str) -> str:
     """As `done`, of a page whose address has parameters."""
     NOTICES[notice]
     return address_of(path, {**query, "notice": notice})
-
-
-def whole(what: str, text: str) -> int:
-    """Return the whole number in a field of a form. Raises RefusedError: 400."""
-    if WHOLE.fullmatch(text.strip()) is None:
-        raise RefusedError(400, "invalid", f"{what} must be a whole number.")
-    return int(text)
-
-
-def seconds(what: str, text: str) -> float:
-    """Return a duration such as 90, 90s, 5m or 1h30m. Raises RefusedError: 400."""
-    if PLAIN.fullmatch(text):
-        return float(text)
-    if not text or PART.sub("", text):
-        raise RefusedError(400, "invalid", f"{what} must be a duration such as 90s, 5m or 1h30m.")
-    return sum(float(number) * UNITS[unit] for number, unit in PART.findall(text))

@@ -5,9 +5,7 @@ of what is shown. The second one does it, unless it would do something else by t
 shows that instead. A page that is loaded again shows a preview as well, so nothing is done twice.
 """
 
-import re
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from functools import partial
 from http import HTTPStatus
 from typing import Any
@@ -19,8 +17,6 @@ from moorage.wire.operations import acting
 
 CHANGED = "effect_changed"
 DIGEST = "digest"
-DURATION = re.compile(r"([0-9]{1,7}(?:\.[0-9]{1,6})?)([smhd]?)")
-UNITS = {"": 1, "s": 1, "m": 60, "h": 3_600, "d": 86_400}
 
 HOMES = {"pool": "pools", "lease": "leases", "agent": "agents"}
 """Where the objects of actions have their pages."""
@@ -101,34 +97,3 @@ def undo_form(undo: ActionWanted, home: str) -> tuple[str, dict[str, object]]:
     if undo.action == "lease.move":
         return f"{home}/priority", {"priority": undo.priority}
     return f"{home}{':' if undo.action.startswith('pool.') else '/'}resume", {}
-
-
-def lasting(text: str) -> float | None:
-    """Return the seconds of a duration such as `2h`; a bare number is seconds; None: it is none."""
-    found = DURATION.fullmatch(text.strip())
-    return float(found[1]) * UNITS[found[2]] if found is not None else None
-
-
-def ending(request: PageRequest, name: str) -> Mapping[str, Any]:
-    """Return when something ends by itself: a field that is a duration, a time (UTC), or empty.
-
-    Raises RefusedError.
-    """
-    text = request.form.get(name, "").strip()
-    if not text:
-        return {}
-    seconds = lasting(text)
-    if seconds is not None:
-        return {"lasts": seconds}
-    try:
-        at = datetime.fromisoformat(text)
-    except ValueError:
-        raise unreadable(
-            f"{name} must be a duration such as 15m or 2h, or a time such as 2026-11-27T04:31."
-        ) from None
-    return {"until": (at if at.tzinfo else at.replace(tzinfo=UTC)).isoformat()}
-
-
-def unreadable(message: str) -> RefusedError:
-    """Return the refusal of a field that cannot be read."""
-    return RefusedError(HTTPStatus.BAD_REQUEST, "invalid", message)

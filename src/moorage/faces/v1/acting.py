@@ -8,8 +8,9 @@ from moorage.core.admission.requests import Proof
 from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
 from moorage.core.fleet.policy import Action
-from moorage.core.ids import AgentId, LeaseId, is_normal
-from moorage.core.limits import DETAIL_LENGTH_MAX
+from moorage.core.ids import AgentId, LeaseId
+from moorage.core.texts import check_reason
+from moorage.faces.v1.admission.leases import lease_id_of
 from moorage.faces.v1.admission.pools import pacing_shown
 from moorage.faces.v1.routing import Handlers, Request
 from moorage.service.acting import Acting, Outlook
@@ -19,7 +20,7 @@ from moorage.service.admission.pool_cases import PoolPause, PoolTune
 from moorage.service.admission.pool_specs import pacing_of
 from moorage.service.batch.use_case import UseCase
 from moorage.service.fleet.policy_cases import AgentPolicy
-from moorage.service.values import check_text, end_of, microseconds_or_none, uuid_of
+from moorage.service.values import end_of, microseconds_or_none, uuid_of
 from moorage.wire import acting as wire
 from moorage.wire.operations import acting as operations
 
@@ -53,15 +54,13 @@ async def _carried_out(request: Asked, digest: str | None) -> wire.ActionEffect:
 def _acting(request: Asked) -> Acting:
     """Return the use case of an action. Raises `Error`."""
     wanted, (kind, _, verb) = request.body, request.body.action.partition(".")
-    check_text("reason", wanted.reason, DETAIL_LENGTH_MAX)
+    check_reason(wanted.reason)
     what = (wanted.action, wanted.target, wanted.reason)
     if kind == "pool":
         return Acting(_POOLS[verb](request), what, pool=wanted.target)
     if kind == "lease":
-        lease = wanted.target.lower()
-        if not is_normal(lease):
-            raise Error(Code.LEASE_NOT_FOUND, f"There is no lease '{wanted.target}'.")
-        return Acting(_LEASES[verb](request, LeaseId(lease)), what, lease=LeaseId(lease))
+        lease = lease_id_of(wanted.target)
+        return Acting(_LEASES[verb](request, lease), what, lease=lease)
     return Acting(_agent(request, Action(verb)), what)
 
 

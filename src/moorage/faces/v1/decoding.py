@@ -40,17 +40,18 @@ def fitted(value: Any, kind: type[T]) -> T:
         decoded = msgspec.convert(value if rename is None else rename(value), kind)
     except msgspec.ValidationError as error:
         reason = str(error) if rename is None else _MEMBER.sub(r"\1", str(error))
-        raise _misfit(reason) from None
+        raise misfit(reason) from None
     try:
         check = _check_of(kind)  # type: ignore[arg-type] # types are hashable
         if check is not None:
             check(value)
     except msgspec.ValidationError as error:
-        raise _misfit(str(error)) from None
+        raise misfit(str(error)) from None
     return decoded
 
 
-def _misfit(reason: str) -> RefusalError:
+def misfit(reason: str) -> RefusalError:
+    """Return the refusal of a body that does not fit its type."""
     return RefusalError(HTTPStatus.BAD_REQUEST, f"The body is invalid: {reason}")
 
 

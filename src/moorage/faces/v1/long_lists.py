@@ -15,7 +15,7 @@ from moorage.faces.json_lists import (
     NoListError,
     cut,
 )
-from moorage.faces.v1.decoding import fitted
+from moorage.faces.v1.decoding import fitted, misfit
 from moorage.faces.web import RefusalError
 from moorage.service.fair_turns import Pieces
 from moorage.service.ledger.bulk import check_count
@@ -94,8 +94,3 @@ def _values(text: bytes, run: list[bytes]) -> list[Any]:
         if len(values) == len(run):
             return values
     return [json_decode(member) for member in run]
-
-
-def misfit(reason: str) -> RefusalError:
-    """Return the refusal of a body that does not fit its type."""
-    return RefusalError(HTTPStatus.BAD_REQUEST, f"The body is invalid: {reason}")

@@ -9,9 +9,8 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from moorage.core.clock import SECOND
 from moorage.core.ledger.model import Inventory
-from moorage.service.values import time_of
+from moorage.service.values import seconds_of, time_of
 from moorage.store import changelog
 from moorage.store.api import Engine
 from moorage.store.changelog import WHOLE, Tail
@@ -80,7 +79,7 @@ def _teller(hint: Any) -> Teller:
         return time_of
     if is_dataclass(hint):
         members = [
-            (name, _seconds if name in STORED_IN_MICROSECONDS else _teller(inner))
+            (name, seconds_of if name in STORED_IN_MICROSECONDS else _teller(inner))
             for name, inner in get_type_hints(hint).items()
         ]
         return lambda kept: {name: tell(kept.get(name)) for name, tell in members}
@@ -96,10 +95,6 @@ def _teller(hint: Any) -> Teller:
         inner = _teller(other)
         return lambda kept: None if kept is None else inner(kept)
     return _same
-
-
-def _seconds(kept: int | None) -> float | None:
-    return None if kept is None else kept / SECOND
 
 
 def _same(kept: Any) -> Any:

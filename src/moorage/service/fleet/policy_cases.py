@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from moorage.core.clock import Instant
 from moorage.core.fleet import desired, groups, policy
-from moorage.core.fleet.agents import check_reason, find
+from moorage.core.fleet.agents import find
 from moorage.core.fleet.desired import DesiredSpec
 from moorage.core.fleet.facts import Changes as FleetChanges
 from moorage.core.fleet.facts import Keys as FleetKeys
@@ -15,6 +15,7 @@ from moorage.core.fleet.policy import Action
 from moorage.core.ids import ProviderId
 from moorage.core.ledger.facts import Facts as LedgerFacts
 from moorage.core.service_time import When
+from moorage.core.texts import check_reason
 from moorage.service.access.audit import Actor, audit_entry
 from moorage.service.batch.use_case import AuditedUseCase
 from moorage.service.batch.world import Changes, Keys, World

@@ -34,15 +34,15 @@ from moorage.core.ledger.reshaping.inverse import Inverse
 from moorage.core.ledger.reshaping.plan import Generations, ReshapePlan
 from moorage.core.ledger.reshaping.planning import Planned, plan_reshape, plan_undo
 from moorage.core.ledger.reshaping.tenants import Leases
-from moorage.core.limits import DETAIL_LENGTH_MAX, HOLDERS_MAX, RESHAPE_BYTES_MAX
+from moorage.core.limits import HOLDERS_MAX, RESHAPE_BYTES_MAX
 from moorage.core.service_time import When
+from moorage.core.texts import check_reason
 from moorage.service import errors
 from moorage.service.access.audit import Actor, audit_entry
 from moorage.service.batch.transactor import Transactor
 from moorage.service.batch.use_case import AuditedUseCase
 from moorage.service.batch.world import Changes, Keys, World
 from moorage.service.pages import END, PageMarker, page_of, place_parse, rows_to_read
-from moorage.service.values import check_text
 from moorage.store import changelog, import_mark
 from moorage.store.access.audit import AuditRow
 from moorage.store.admission.tenants import tenants_load
@@ -325,7 +325,7 @@ class Reshapes:
         return await self._commit(ReshapeCommit(task, wish, by, reshape_id))
 
     async def _commit(self, case: ReshapeCommit) -> Committed:
-        check_text("The reason", case.wish.reason, DETAIL_LENGTH_MAX)
+        check_reason(case.wish.reason)
         made = await self._transactor.submit(case)
         return await self.read(case.wish.id) if made is None else made
 

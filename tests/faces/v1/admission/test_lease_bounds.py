@@ -88,6 +88,27 @@ def test_unknown_leases(native: Native) -> None:
             assert refused(answer) == (404, "lease_not_found"), (method, path)
 
 
+def test_reasons_are_plain_texts(native: Native, pool: str) -> None:
+    """Whatever an operator does, a reason with a character that terminals obey is refused."""
+    lease, machine = ask(native, pool).body["id"], str(uuid4())
+    owner = native.ask("GET", f"/v1/leases/{lease}").body["owner"]
+    question = {"groups": [{"suffix": "", "resources": {"VCPU": 1}}]}
+    claim = {**question, "project_id": "p", "user_id": "u"}
+    action = {"action": "lease.revoke", "target": lease}
+    for path, body in (
+        (f"/v1/leases/{lease}/revoke", {}),
+        ("/v1/leases/revoke", {"owner": owner}),
+        (f"/v1/pools/{pool}:pause", {}),
+        ("/v1/actions/preview", action),
+        ("/v1/claims", claim),
+        ("/v1/reshapes", {"plan": {"drain": {machine: ""}}}),
+    ):
+        answer = native.ask("POST", path, {**body, "reason": "a\x1b[2J"})
+        assert refused(answer) == (400, "invalid"), path
+        assert answer.body["detail"] == "reason must not contain U+001B.", path
+    assert native.ask("GET", f"/v1/leases/{lease}").body["state"] == "granted"
+
+
 def test_long_texts_are_refused(native: Native, pool: str) -> None:
     """A reason or detail has a limit, too."""
     lease = ask(native, pool).body["id"]

@@ -5,9 +5,9 @@ from itertools import chain
 from typing import Any
 
 from moorage.core.errors import Code, Error
-from moorage.core.ledger.draining import check_words
 from moorage.core.ledger.reshaping.plan import ReshapePlan
 from moorage.core.limits import IDENTIFIER_LENGTH_MAX, RESHAPE_ENTRIES_MAX
+from moorage.core.texts import check_reason
 
 
 def check_size(plan: ReshapePlan, most: int = RESHAPE_ENTRIES_MAX) -> None:
@@ -30,7 +30,7 @@ def check_size(plan: ReshapePlan, most: int = RESHAPE_ENTRIES_MAX) -> None:
             f"Names of classes and traits have at most {IDENTIFIER_LENGTH_MAX} characters.",
         )
     for words in plan.drain.values():
-        check_words(words)
+        check_reason(words)
 
 
 def _entries(plan: ReshapePlan) -> int:

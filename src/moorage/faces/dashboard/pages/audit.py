@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from moorage.faces.dashboard.exports import exported
+from moorage.faces.dashboard.fields import time_asked
 from moorage.faces.dashboard.routing import ROOT, Answer, Data, Page, PageRequest
-from moorage.faces.dashboard.time_fields import time_asked
 from moorage.wire.audit import AuditEntry, AuditPage
 from moorage.wire.operations import admin
 

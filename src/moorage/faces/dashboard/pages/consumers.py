@@ -5,7 +5,8 @@ from http import HTTPStatus
 from typing import Any
 
 from moorage.faces.dashboard.exports import exported
-from moorage.faces.dashboard.forms import done, seconds, whole
+from moorage.faces.dashboard.fields import seconds_in, whole
+from moorage.faces.dashboard.forms import done
 from moorage.faces.dashboard.routing import ROOT, Action, Answer, Data, Page, PageRequest
 from moorage.faces.native_api import RefusedError
 from moorage.wire.admission import Lease
@@ -25,12 +26,12 @@ async def _page(request: PageRequest, limit: int) -> ConsumerPage:
     """Return a page of the consumers that the address asks for. Raises RefusedError."""
     query = request.query
     asked: dict[str, object] = {name: query.get(name, "").strip() or None for name in FILTERS}
-    provider, older = query.get("provider", "").strip(), query.get("older", "").strip()
+    provider = query.get("provider", "").strip()
     return await request.get(
         ledger.LIST_CONSUMERS,
         **asked,
         provider=await provider_of(request, provider) if provider else None,
-        older=seconds("The age", older) if older else None,
+        older=seconds_in(query, "older"),
         cursor=query.get("cursor") or None,
         limit=limit,
     )

@@ -8,10 +8,9 @@ from typing import Any, NamedTuple
 from moorage.core.ids import ProviderId
 from moorage.core.ledger.model import Provider
 from moorage.faces.dashboard.exports import exported
-from moorage.faces.dashboard.forms import done, whole
+from moorage.faces.dashboard.fields import seconds_in, unreadable, whole
+from moorage.faces.dashboard.forms import done
 from moorage.faces.dashboard.routing import ROOT, Action, Answer, Data, Page, PageRequest, Trial
-from moorage.faces.dashboard.time_fields import seconds_asked
-from moorage.faces.dashboard.trials import lasting, unreadable
 from moorage.wire.admission import Lease, LeasePage
 from moorage.wire.audit import AuditEntry
 from moorage.wire.labels import HOLDER, HOST, NODE
@@ -49,7 +48,7 @@ async def _page(request: PageRequest, limit: int) -> Any:
         cursor=request.query.get("cursor"),
         limit=limit,
         state=None if state == "all" else state,
-        older=seconds_asked(request, "older"),
+        older=seconds_in(request.query, "older"),
         **filters,
     )
 
@@ -143,7 +142,7 @@ def revoke(request: PageRequest) -> Mapping[str, Any]:
 
 def hold(request: PageRequest) -> Mapping[str, Any]:
     """Set how long a lease lasts from now on."""
-    seconds = lasting(request.form.get("hold", ""))
+    seconds = seconds_in(request.form, "hold")
     if seconds is None:
         raise unreadable("Say how long it lasts from now on, such as 2h.")
     return {"action": "lease.hold", "target": request.variables["id"], "hold": seconds}

@@ -7,9 +7,9 @@ from http import HTTPStatus
 from typing import Any
 
 from moorage.faces.dashboard.exports import exported
+from moorage.faces.dashboard.fields import ending, unreadable
 from moorage.faces.dashboard.plots import plot_of
 from moorage.faces.dashboard.routing import ROOT, Answer, Data, Page, PageRequest, Trial
-from moorage.faces.dashboard.trials import ending, unreadable
 from moorage.faces.native_api import RefusedError
 from moorage.wire.admission import Pacing, Pool
 from moorage.wire.operations import pools as operations
@@ -131,7 +131,7 @@ def _seconds(fields: Mapping[str, str], name: str, otherwise: float) -> float:
 
 def pause(request: PageRequest) -> Mapping[str, Any]:
     """Stop granting from a pool."""
-    asked = {"action": "pool.pause", "target": _pool(request), **ending(request, "until")}
+    asked = {"action": "pool.pause", "target": _pool(request), **ending(request.form, "until")}
     return {**asked, "reason": request.form.get("reason", "")}
 
 

@@ -17,7 +17,7 @@ from moorage.core.ids import ConsumerId, LeaseId, ProviderId, is_normal
 from moorage.core.labels import check_labels
 from moorage.core.ledger.vocabulary import check_consumer_type
 from moorage.core.limits import DETAIL_LENGTH_MAX, IDENTIFIER_LENGTH_MAX, LABELS_MAX, MAX_INT
-from moorage.core.texts import is_name
+from moorage.core.texts import check_reason, is_name
 from moorage.core.wildcards import is_entry
 from moorage.core.wishes import labels_of, wanted_of
 from moorage.faces.v1 import authorization
@@ -198,7 +198,8 @@ async def retry(request: Request[wire.RetryWanted, None]) -> StatusAnswer[wire.L
 
 async def revoke(request: Request[wire.RevokeWanted, None]) -> wire.Lease:
     """Revoke a lease or ticket."""
-    reason = check_text("reason", request.body.reason, DETAIL_LENGTH_MAX)
+    reason = request.body.reason
+    check_reason(reason)
     lease, admission, by = await _lease(request), request.service.admission, OnBehalf(request.actor)
     case: LeaseCase = LeaseRevoke(lease, reason, by=by)
     if request.body.holder_is_gone:
@@ -253,8 +254,8 @@ async def revoke_owner(request: Request[OwnerRevokeWanted, None]) -> OwnerRevoke
     if wanted.pool is not None:
         await service.admission.queries.pool(wanted.pool)  # raises if there is no such pool
     states = BOTH if wanted.state is None else (wanted.state,)
-    reason = check_text("reason", wanted.reason, DETAIL_LENGTH_MAX)
-    what = Clearing(wanted.owner, states, reason, request.actor, own=own)
+    check_reason(wanted.reason)
+    what = Clearing(wanted.owner, states, wanted.reason, request.actor, own=own)
     found = await service.admission.owners.clear(what, wanted.pool)
     return OwnerRevoked(
         owner=wanted.owner, tickets=found.tickets, leases=found.leases, more=found.more
@@ -281,7 +282,12 @@ HANDLERS: Handlers = {
 
 def lease_id(request: Request[Any, Any]) -> LeaseId:
     """Return the id in a request's address. Raises `Error`: LEASE_NOT_FOUND."""
-    lease = request.variables["id"].lower()
+    return lease_id_of(request.variables["id"])
+
+
+def lease_id_of(text: str) -> LeaseId:
+    """Return the id of a lease or ticket. Raises `Error`: LEASE_NOT_FOUND."""
+    lease = text.lower()
     if not is_normal(lease):
         raise Error(Code.LEASE_NOT_FOUND, f"There is no lease '{lease}': this is not a valid id.")
     return LeaseId(lease)

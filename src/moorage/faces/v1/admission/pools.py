@@ -7,7 +7,6 @@ from msgspec import structs
 from moorage.core.admission.model import Pacing, owner_queue_max
 from moorage.core.admission.requests import check_duration
 from moorage.core.clock import SECOND
-from moorage.core.limits import DETAIL_LENGTH_MAX
 from moorage.faces.v1 import authorization
 from moorage.faces.v1.admission.leases import lease_shown, shown_to
 from moorage.faces.v1.routing import Handlers, Request
@@ -16,7 +15,6 @@ from moorage.service.admission.pool_specs import spec_of
 from moorage.service.admission.views import OutcomeCount, PoolView, ReportView
 from moorage.service.pages import check_limit
 from moorage.service.values import (
-    check_text,
     end_of,
     microseconds,
     seconds_of,
@@ -72,9 +70,8 @@ async def delete(request: Request[None, None]) -> None:
 async def pause(request: Request[wire.PauseWanted, None]) -> wire.Pool:
     """Stop granting from a pool."""
     wanted = request.body
-    reason = check_text("reason", wanted.reason, DETAIL_LENGTH_MAX)
     until, lasts = end_of("A pause", wanted.until, wanted.lasts)
-    case = PoolPause(request.variables["name"], request.actor, True, reason, until, lasts)
+    case = PoolPause(request.variables["name"], request.actor, True, wanted.reason, until, lasts)
     return pool_shown(await request.service.admission.change_pool(case))
 
 

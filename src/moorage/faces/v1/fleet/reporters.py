@@ -10,9 +10,9 @@ from moorage.core.ids import AggregateId, ProviderId
 from moorage.core.ledger.reported import Mode, Node, NodeAnswer, ReportOutcome
 from moorage.core.service_time import Moment
 from moorage.faces.v1 import authorization
-from moorage.faces.v1.decoding import body_decode
+from moorage.faces.v1.decoding import body_decode, misfit
 from moorage.faces.v1.ledger.providers import inventory_of
-from moorage.faces.v1.long_lists import members_of, misfit, parts_of
+from moorage.faces.v1.long_lists import members_of, parts_of
 from moorage.faces.v1.routing import Handlers, Request
 from moorage.service.fair_turns import Pieces
 from moorage.service.fleet.report_bounds import ReportedNodes

@@ -8,7 +8,7 @@ from moorage.core.ids import ConsumerId
 from moorage.core.ledger.claims import ClaimRequest
 from moorage.core.ledger.requests import CandidateOrder
 from moorage.core.ledger.vocabulary import check_consumer_type
-from moorage.core.limits import DETAIL_LENGTH_MAX
+from moorage.core.texts import check_reason
 from moorage.faces.v1 import problems
 from moorage.faces.v1.authorization import check_project, check_role
 from moorage.faces.v1.ledger.explain import explaining_address, query_of
@@ -16,7 +16,7 @@ from moorage.faces.v1.problems import ProblemError
 from moorage.faces.v1.routing import Handlers, Request
 from moorage.service.access.roles import Role
 from moorage.service.ledger import claims
-from moorage.service.values import check_text, name_of, uuid_of
+from moorage.service.values import name_of, uuid_of
 from moorage.wire.ledger import Claim, ClaimWanted
 from moorage.wire.operations import ledger as operations
 
@@ -31,7 +31,7 @@ async def create(request: Request[ClaimWanted, None]) -> Claim:
         check_role(request.role, Role.OPERATOR, "reason")
     if wanted.consumer_type is not None:
         check_consumer_type(wanted.consumer_type)
-    reason = check_text("reason", wanted.reason, DETAIL_LENGTH_MAX)
+    check_reason(wanted.reason)
     wish = ClaimRequest(
         consumer=ConsumerId(
             str(uuid4()) if wanted.consumer is None else uuid_of(wanted.consumer, "consumer")
@@ -43,7 +43,8 @@ async def create(request: Request[ClaimWanted, None]) -> Claim:
         order=CandidateOrder(wanted.choose, getrandbits(SEED_BITS)),
     )
     try:
-        claimed = await request.service.transactor.submit(claims.Claim(wish, request.actor, reason))
+        case = claims.Claim(wish, request.actor, wanted.reason)
+        claimed = await request.service.transactor.submit(case)
     except Error as error:
         if error.code is not Code.NO_CAPACITY:
             raise

@@ -18,8 +18,7 @@ from moorage.core.ledger.model import (
 )
 from moorage.core.limits import IMPORT_BYTES_MAX, IMPORT_NAMES_MAX, IMPORT_ROW_NAMES_MAX
 from moorage.faces.json_decoding import decoded, json_decode
-from moorage.faces.v1.decoding import fitted
-from moorage.faces.v1.long_lists import misfit
+from moorage.faces.v1.decoding import fitted, misfit
 from moorage.faces.v1.routing import Handlers, Request
 from moorage.faces.web import RefusalError
 from moorage.service.fair_turns import Pieces

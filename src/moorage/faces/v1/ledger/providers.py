@@ -12,7 +12,8 @@ from moorage.core.ledger.capacity import largest_piece, shown_capacity
 from moorage.core.ledger.inventory import InventorySpec
 from moorage.core.ledger.model import Inventory, ProviderRecord
 from moorage.core.ledger.search import Catalog
-from moorage.faces.v1.long_lists import members_of, misfit, parts_of
+from moorage.faces.v1.decoding import misfit
+from moorage.faces.v1.long_lists import members_of, parts_of
 from moorage.faces.v1.routing import Handlers, Request
 from moorage.service.app import Service
 from moorage.service.fair_turns import Pieces
