@@ -28,11 +28,7 @@ MISTAKES = [
     (f"lease revoke {NOBODY}", 7, "There is no lease"),
     ("lease why no/such", 7, "there is no lease and no ticket of 'no/such'"),
     ("agent show x/y", 7, "there is no agent with the host name 'x/y'"),
-<<<<<<< HEAD
-    ("agent drain 00000000", 7, "none whose id begins with it"),
-=======
     ("agent drain 00000000", 7, "'00000000', and none whose id begins with it"),
->>>>>>> r5
     ("token revoke a/b", 7, "there is no token with the name 'a/b'"),
     ("pool show nope", 7, "There is no pool 'nope'."),
     ("pool show p:pause", 1, "a name or an id in the address is not valid"),
