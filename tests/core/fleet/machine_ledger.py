@@ -11,7 +11,6 @@ from moorage.core.ledger.inventory import InventorySpec
 from moorage.core.ledger.managed import ClassOffer, MachineOffer, PartOffer
 from tests.core.ledger.build import NOW, facts
 
-
 OTHERS, OTHERS_TOTAL = "VCPU", 8
 """What others say that a root has which they created."""
 
