@@ -41,14 +41,14 @@ def run(words: argparse.Namespace, stop: Stop) -> None:
         say(f"demo: building {words.hosts} machines")
         fleet = Fleet(admin, words.hosts, words.seed)
         for _ in fleet.building():
-            jobs.tick(played.passed(), owner, admin)
+            jobs.tick(played.passed(), owner, admin, connected=True)
         say(f"demo: ready after {time.monotonic() - began:.0f} s")
         say(f"  address   {url}/ui")
         say(f"  sign in   {secrets[READER]}  (reader: looks at everything)")
         say(f"  or with   {secrets[ADMIN]}  (admin: may also change it, and see who did what)")
         say("  end       Ctrl-C; nothing is kept")
         while True:
-            jobs.tick(played.passed(), owner, admin)
+            jobs.tick(played.passed(), owner, admin, connected=True)
             fleet.tick()
             stop.wait(TICK_SECONDS)
 

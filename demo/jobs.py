@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from operator import itemgetter
+from typing import Any
 
 from demo.arrivals import Arrival, arrivals, wanted
 from demo.asking import Asker, Call, granted
@@ -11,8 +13,18 @@ TTL = 900.0
 PATIENCE = 3_600.0
 CHANGES_READ = 1_000
 
-OVER = ("lease_ended", "lease_not_found")
-"""Codes of refusals if a hold was over before the job noticed."""
+ASK_AGAIN_SECONDS = 6.0
+"""How often a waiting job asks again if it has asked over a connection: less than the 10 s after
+which the server takes it for gone, and passes over its ticket."""
+
+ASKED_AGAIN = 24
+"""Waiting jobs that ask again at once."""
+
+MOMENT = 0.001
+"""Seconds that such a request waits: one that does not wait is no sign that somebody is there."""
+
+OVER = ("lease_ended", "lease_not_found", "token_stale")
+"""Codes of refusals if a hold was over, or a grant was taken back, before the job noticed."""
 
 
 @dataclass
@@ -22,12 +34,30 @@ class Job:
     arrival: Arrival
     began: float | None = None
     """When it got its units; None: it waits."""
-    renewed: float = 0.0
+    renewed: float | None = None
+    """When the server heard last that it knows of its units; None: it has not said so yet."""
+    token: str | None = None
+    """Of these units: a report for a grant that was taken back is refused by it."""
     reported: bool = False
+    asked: float | None = None
+    """When it asked last over a connection; None: the server does not watch for it."""
 
     def begin(self, now: float) -> None:
-        """Start."""
-        self.began = self.renewed = now
+        """Start, as the change feed says: the server does not know yet that anybody has read it."""
+        self.began = now
+
+    def hear(self, lease: dict[str, Any], now: float) -> None:
+        """Take an answer about its lease."""
+        if lease["state"] == "granted":
+            self.began = now if self.began is None else self.began
+            self.renewed, self.token = now, lease["token"]
+        elif lease["state"] == "waiting":
+            self.wait()
+
+    def wait(self) -> None:
+        """Wait, perhaps again: nobody had read of the grant in time."""
+        self.began = self.renewed = self.token = None
+        self.reported = False
 
     @property
     def ends(self) -> float:
@@ -69,24 +99,27 @@ class Jobs:
         (now,) = asker.ask([Call("GET", "/v1/watch?wait=0")])
         self._cursor = granted(now)["next"]
 
-    def tick(self, now: float, owner: Asker, operator: Asker) -> None:
-        """Do what is due."""
+    def tick(self, now: float, owner: Asker, operator: Asker, *, connected: bool = False) -> None:
+        """Do what is due; `connected`: jobs ask over connections, so the server watches them."""
         if not self._paused and now >= self._pause_at:
             self._paused = True
             reason = {"reason": PAUSED_BECAUSE}
             (answer,) = operator.ask([Call("POST", f"/v1/pools/{PAUSED.name}:pause", reason)])
             granted(answer)
         self._follow(now, owner)
-        due, arriving = [*self._due(now)], self._arriving(now)
-        asked = [Call("POST", "/v1/leases", wanted(one, TTL, PATIENCE)) for one in arriving]
+        due, arriving = [*self._due(now), *self._waiting(now)], self._arriving(now)
+        address = f"/v1/leases?wait={MOMENT}" if connected else "/v1/leases"
+        asked = [Call("POST", address, wanted(one, TTL, PATIENCE)) for one in arriving]
         answers = owner.ask([*due, *asked])
         for answer in answers[: len(due)]:
-            granted(answer, *OVER)
+            lease = granted(answer, *OVER)
+            if lease is not None and lease["id"] in self._jobs:
+                self._jobs[lease["id"]].hear(lease, now)
         for arrival, answer in zip(arriving, answers[len(due) :], strict=True):
             lease = granted(answer)
-            job = self._jobs[lease["id"]] = Job(arrival)
-            if lease["state"] == "granted":
-                job.begin(now)
+            self._jobs[lease["id"]] = job = Job(arrival)
+            job.asked = now if connected else None
+            job.hear(lease, now)
 
     def _follow(self, now: float, asker: Asker) -> None:
         """Learn from the change feed which jobs were granted units, and which leases ended."""
@@ -103,6 +136,8 @@ class Jobs:
         job = self._jobs.get(lease)
         if job is not None and state == "granted" and job.began is None:
             job.begin(now)
+        elif job is not None and state == "waiting":
+            job.wait()
         elif job is not None and state == "ended":
             del self._jobs[lease]
 
@@ -112,13 +147,24 @@ class Jobs:
                 continue
             if not job.reported and job.reports <= now:
                 job.reported = True
-                yield Call("POST", f"/v1/leases/{lease}/outcome", {"result": job.arrival.result})
+                outcome = {"result": job.arrival.result, "token": job.token}
+                yield Call("POST", f"/v1/leases/{lease}/outcome", outcome)
             if job.ends <= now:
                 del self._jobs[lease]
                 yield Call("DELETE", f"/v1/leases/{lease}")
-            elif now - job.renewed >= TTL / 3:
-                job.renewed = now
+            elif job.renewed is None or now - job.renewed >= TTL / 3:
                 yield Call("POST", f"/v1/leases/{lease}/renew", {})
+
+    def _waiting(self, now: float) -> Iterator[Call]:
+        """Let jobs that wait ask again, those first that have not asked for the longest time."""
+        due = [
+            (job.asked, lease, job)
+            for lease, job in self._jobs.items()
+            if job.began is None and job.asked is not None and now - job.asked >= ASK_AGAIN_SECONDS
+        ]
+        for _, lease, job in sorted(due, key=itemgetter(0, 1))[:ASKED_AGAIN]:
+            job.asked = now
+            yield Call("GET", f"/v1/leases/{lease}?wait={MOMENT}")
 
     def _arriving(self, now: float) -> list[Arrival]:
         """Return the jobs that come now; those that are too many never come."""

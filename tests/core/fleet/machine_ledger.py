@@ -5,10 +5,14 @@ from moorage.core.fleet import offers
 from moorage.core.fleet.model import Agent
 from moorage.core.fleet.starts import ConsumerPlace
 from moorage.core.ids import ConsumerId, ProviderId
-from moorage.core.ledger import allocations, managed, providers
+from moorage.core.ledger import allocations, inventory, managed, providers
 from moorage.core.ledger.allocations import ConsumerRequest
+from moorage.core.ledger.inventory import InventorySpec
 from moorage.core.ledger.managed import ClassOffer, MachineOffer, PartOffer
 from tests.core.ledger.build import NOW, facts
+
+OTHERS, OTHERS_TOTAL = "VCPU", 8
+"""What others say that a root has which they created."""
 
 
 def machine_offer(agent: Agent, before: Agent | None = None) -> MachineOffer:
@@ -53,6 +57,12 @@ class Ledger:
         self.facts = facts()
         self.places: dict[tuple[ProviderId, ConsumerId], int] = {}
         self.followed: Agent | None = None
+
+    def give(self, root: ProviderId) -> None:
+        """Create a root that others speak for, with a class that the agent does not manage."""
+        self.facts.apply(providers.create(self.facts, NOW, root, "host", None)[0])
+        wanted = {OTHERS: InventorySpec(OTHERS_TOTAL)}
+        self.facts.apply(inventory.replace_all(self.facts, NOW, root, 0, wanted, False)[0])
 
     def follow(self, agent: Agent) -> None:
         """Follow an agent; a root that it owns is created."""

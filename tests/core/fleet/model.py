@@ -56,6 +56,10 @@ class Model:
     rises: int = 0
     """The desired generation."""
     confirmed: set[str] = field(default_factory=set)
+    given: bool = False
+    """Whether others created its root."""
+    silence: str = "own"
+    """What its group closes while it is silent."""
 
     def desired(self, key: Key) -> int:
         """Return how much is desired of a class."""
@@ -74,6 +78,14 @@ class Model:
         if not (up and self.policy == "in_service" and self.state == "active"):
             return 0
         return min(self.desired(key), self.held[key].actual)
+
+    def is_open(self) -> bool:
+        """Return whether classes of its tree are open that it does not manage."""
+        if self.policy != "in_service" or self.state != "active":
+            return False
+        if self.given:
+            return self.liveness == "fresh" or self.silence == "own"
+        return self.readiness in ("ready", "degraded") and self.liveness == "fresh"
 
     def register(self, boot: str, listed: dict[Key, Held]) -> str:
         """Register these classes."""

@@ -6,7 +6,8 @@ invariants: I1 only what is there is offered, I2 a boot empties volatile classes
 current boot reports, I4 reports count once and in order, I5 amounts rise only by reports, I6
 decommissioned agents are refused, I7 expunged machines are recorded but not offered, I8 less than
 is used may be there, without evictions or new claims, I11 repeats change nothing, I14 old places
-are unconfirmed until they are reported, I18 actions follow their table and can be repeated.
+are unconfirmed until they are reported, I18 actions follow their table and can be repeated, I21
+silence closes the whole tree if the group says so, and nothing stays closed afterwards.
 """
 
 from typing import Any
@@ -24,17 +25,17 @@ from msgspec.structs import replace
 
 from moorage.core.clock import SECOND, Instant
 from moorage.core.errors import Error
-from moorage.core.fleet import desired, policy, registering, reports
+from moorage.core.fleet import desired, groups, policy, registering, reports
 from moorage.core.fleet.facts import Changes
-from moorage.core.fleet.model import Liveness
+from moorage.core.fleet.model import Liveness, Silence
 from moorage.core.fleet.offers import offered
 from moorage.core.fleet.policy import Action
 from moorage.core.fleet.starts import unconfirmed
 from moorage.core.ids import ConsumerId, ProviderId
 from moorage.core.ledger import capacity
 from tests.core.fleet import model as naive
-from tests.core.fleet.build import A1, BIG, C1, C2, C3, SMALL, World, spec
-from tests.core.fleet.machine_ledger import Ledger
+from tests.core.fleet.build import A1, BIG, C1, C2, C3, ROOT, SMALL, World, spec
+from tests.core.fleet.machine_ledger import OTHERS, OTHERS_TOTAL, Ledger
 from tests.core.fleet.machine_values import goal_of, provider, report_of, specs
 from tests.core.fleet.model import Held, Key, Model, Sent
 
@@ -95,7 +96,7 @@ class Machine(RuleBasedStateMachine):
     def register(self, boot: str, listed: dict[Key, Held]) -> None:
         """Register a boot with these classes."""
         generations = self.ledger.generations()
-        sent = replace(spec(boot, specs(listed)))
+        sent = spec(boot, specs(listed), root=ROOT if self.model.given else None)
         known = self.world.agent().boot_id
         answer = self.model.register(boot, listed)
         words = (self.world.facts, self.world.now, A1, sent, generations)
@@ -114,9 +115,13 @@ class Machine(RuleBasedStateMachine):
                 assert not (one.volatile and one.actual)
         self.born = {uuid: generations.get(uuid, 0) for uuid in self.world.agent().parts}
 
-    @initialize(listed=listings, goal=goals)
-    def begin(self, listed: dict[Key, Held], goal: naive.Goal) -> None:
-        """Most machines are ready before anything else happens."""
+    @initialize(listed=listings, goal=goals, given=st.booleans())
+    def begin(self, listed: dict[Key, Held], goal: naive.Goal, given: bool) -> None:
+        """Most machines are ready before anything else happens; others created some roots."""
+        if given:
+            self.model.given = True
+            self.world.create(root=ROOT)
+            self.ledger.give(ROOT)
         for name in (SMALL, BIG):
             self.group(name, goal)
         self.boot(listed)
@@ -284,6 +289,17 @@ class Machine(RuleBasedStateMachine):
         self.world.group("default", [A1], **defaults)
         self.ledger.follow(self.world.agent())
 
+    @rule(silence=st.sampled_from(Silence))
+    def settle(self, silence: Silence) -> None:
+        """An operator sets what the silence of the group's agents closes."""
+        if self.model.state == "active":
+            self.model.silence = silence.value
+        facts, now = self.world.facts, self.world.now
+        self.world.do(
+            groups.put(facts, now, "default", facts.groups["default"].desired, [A1], silence)
+        )
+        self.ledger.follow(self.world.agent())
+
     @rule(
         action=st.sampled_from([*[Action.RESUME] * 12, *[Action.DRAIN] * 4, *Action]),
         seconds=st.sampled_from([None, None, 30]),
@@ -369,6 +385,22 @@ class Machine(RuleBasedStateMachine):
             if stored is not None:
                 assert (stored.used, capacity.capacity_of(stored)) == (used, offer)
                 assert capacity.has_room(stored, 1) == (used + 1 <= offer)
+
+    @invariant()
+    def closes_the_tree(self) -> None:
+        """I21: a silent machine offers nothing at all where its group says so; else as before."""
+        root = self.world.agent().root
+        if root is None:
+            return
+        found = self.ledger.facts
+        assert (found.providers[root].withheld is None) == self.model.is_open()
+        if self.model.liveness != "fresh" and self.model.silence == "all":
+            tree = [one for held in found.inventories.values() for one in held.values()]
+            assert not any(map(capacity.capacity_of, tree))
+        if self.model.given:
+            others = found.inventories_of(root)[OTHERS]
+            total = OTHERS_TOTAL if self.model.is_open() else 0
+            assert (others.total, capacity.capacity_of(others)) == (OTHERS_TOTAL, total)
 
     @invariant()
     def knows_who_is_unconfirmed(self) -> None:

@@ -6,7 +6,8 @@ amounts rise only by reports, F6 decommissioned agents are refused, F7 expunged 
 recorded, not offered, F8 less than is used may be there, F9 failures are kept, F13 claims are
 checked against what is there now, F14 nothing starts before its pages are there, F15 silence
 changes no number, F16 only the service's own time counts, F17 restarts make nobody late, I18
-actions follow their table, brake: a cut network loses nobody.
+actions follow their table, F21 silence closes the whole tree where the group says so, and what
+others offer there is as before afterwards, brake: a cut network loses nobody.
 """
 
 from dataclasses import dataclass, field
@@ -31,6 +32,9 @@ SOON = 3 * TTL
 """A process that ends this soon after another one: agents may still be in their grace period."""
 
 KEY: Key = ("numa0", PAGES)
+
+OTHERS, OTHERS_TOTAL = "VCPU", 40
+"""What others say that a root has which they created."""
 
 
 class Violation(AssertionError):
@@ -76,6 +80,8 @@ class Auditor:
     def __init__(self) -> None:
         self.books: dict[int, Book] = {}
         self.places: dict[ConsumerId, Place] = {}
+        self.others: dict[ConsumerId, int] = {}
+        """The machine of which each consumer has a unit of `OTHERS`."""
         self.suspect: set[str] = set()
         self.orders = 0
         self.starts = 0
@@ -83,9 +89,15 @@ class Auditor:
         """When the last process ended."""
         self.losses = 0
 
-    def created(self, number: int, group: str) -> None:
-        """Note a new agent."""
-        self.books[number] = Book(group)
+    def created(self, number: int, group: str, *, given: bool) -> None:
+        """Note a new agent; `given`: others created its root."""
+        self.books[number] = Book(group, Model(given=given))
+
+    def settled(self, group: str, silence: str) -> None:
+        """Note what the silence of the agents of a group closes."""
+        for book in self.books.values():
+            if book.group == group and book.model.state == "active":
+                book.model.silence = silence
 
     # What is expected of a request.
 
@@ -115,6 +127,16 @@ class Auditor:
     def used(self, number: int) -> int:
         """Return the pages that consumers hold on a machine."""
         return sum(one.pages for one in self.places.values() if one.machine == number)
+
+    def others_of(self, number: int) -> int:
+        """Return the units of `OTHERS` that consumers hold on a machine."""
+        return [*self.others.values()].count(number)
+
+    def fits_others(self, number: int) -> bool:
+        """Return whether a unit of `OTHERS` must be given to a new consumer."""
+        model = self.books[number].model
+        open_ = model.is_open() or KEY not in model.held
+        return open_ and self.others_of(number) < OTHERS_TOTAL
 
     def claimed(self, consumer: ConsumerId, number: int, pages: int) -> None:
         """Note a claim."""
@@ -224,6 +246,19 @@ class Auditor:
         expected = (model.held[KEY].actual, model.desired(KEY))
         check(figures == expected, "F5", f"agent {number} has {figures}, expected {expected}")
         self._check_inventory(number, inventory)
+
+    def tree(self, number: int, root: dict[str, Inventory], part: dict[str, Inventory]) -> None:
+        """Compare all that the tree of a machine offers with the books."""
+        model = self.books[number].model
+        if KEY not in model.held:
+            return  # it has not registered: nobody knows yet which root is its own
+        if model.liveness != "fresh" and model.silence == "all":
+            offered = [name for held in (root, part) for name in held if capacity_of(held[name])]
+            check(not offered, "F21", f"agent {number} is silent, and its tree offers {offered}")
+        if model.given:
+            found = (root[OTHERS].used, capacity_of(root[OTHERS]))
+            expected = (self.others_of(number), OTHERS_TOTAL if model.is_open() else 0)
+            check(found == expected, "F21", f"root of {number}: {found}, expected {expected}")
 
     def _check_inventory(self, number: int, inventory: Inventory | None) -> None:
         model, used = self.books[number].model, self.used(number)

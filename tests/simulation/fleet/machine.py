@@ -39,6 +39,8 @@ class Machine:
 
     number: int
     boot: int = 1
+    given: ProviderId | None = None
+    """Its root, if others created it."""
     pages: int = 0
     giving: bool = True
     """Whether the kernel gives pages now."""
@@ -66,6 +68,11 @@ class Machine:
     def uuid(self) -> AgentId:
         """Its agent."""
         return agent_id(self.number)
+
+    @property
+    def root(self) -> ProviderId:
+        """The top of its tree: unless others created it, it has the agent's UUID."""
+        return self.given or ProviderId(self.uuid)
 
     @property
     def part(self) -> ProviderId:

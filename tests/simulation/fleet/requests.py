@@ -1,7 +1,7 @@
 """Requests of the simulated consumers, and why they may be refused."""
 
 from moorage.core.errors import Code
-from moorage.core.ids import ConsumerId
+from moorage.core.ids import ConsumerId, ProviderId
 from moorage.core.ledger.allocations import ConsumerRequest
 from tests.service.fleet.machines import PAGES, part_id
 
@@ -17,7 +17,14 @@ REFUSALS = {
 
 def request(consumer: ConsumerId, number: int, pages: int) -> ConsumerRequest:
     """Return the request of a new consumer for pages of a machine."""
-    wish = {part_id(number): {PAGES: pages}}
+    return request_of(consumer, part_id(number), PAGES, pages)
+
+
+def request_of(
+    consumer: ConsumerId, provider: ProviderId, name: str, amount: int
+) -> ConsumerRequest:
+    """Return the request of a new consumer for units of a class of a provider."""
+    wish = {provider: {name: amount}}
     return ConsumerRequest(consumer, wish, "project", "user", "INSTANCE", None)
 
 

@@ -2,9 +2,10 @@
 
 Machines boot, lack memory, fall silent and come back; messages and answers are lost, and old ones
 arrive late; networks are cut; the service restarts or is killed; the wall clock jumps; consumers
-claim, move, start and go; operators change what is desired and how machines are used. All random
-choices come from the seed, so a seed repeats. At the end the faults stop: then every machine in
-service must offer what it has.
+claim, move, start and go; operators change what is desired, how machines are used, and what silence
+closes. Others created the roots of some machines, and speak for a class there. All random choices
+come from the seed, so a seed repeats. At the end the faults stop: then every machine in service
+must offer what it has.
 """
 
 from collections import deque
@@ -16,7 +17,7 @@ from random import Random
 from moorage.core.clock import SECOND, Instant
 from moorage.core.errors import Error
 from moorage.core.fleet.desired import DesiredSpec
-from moorage.core.fleet.model import Agent, Goal, MachineReport, Phase
+from moorage.core.fleet.model import Agent, Goal, MachineReport, Phase, Silence
 from moorage.core.fleet.policy import Action
 from moorage.core.ledger.allocations import ConsumerRequest
 from moorage.core.ledger.inventory import InventorySpec
@@ -26,9 +27,9 @@ from moorage.service.ledger.provider_cases import InventoryUpdate
 from tests.core.fleet.build import failure
 from tests.service.fleet.machines import PAGES, agent_desired, agent_policy, agent_put, machine
 from tests.service.running import TESTER, ManualClock, Running, consumer_id, running
-from tests.simulation.fleet.auditor import Auditor, Violation, check
+from tests.simulation.fleet.auditor import OTHERS, OTHERS_TOTAL, Auditor, Violation, check
 from tests.simulation.fleet.machine import ELIGIBLE, Machine, Message
-from tests.simulation.fleet.requests import REFUSALS, never, request
+from tests.simulation.fleet.requests import REFUSALS, never, request, request_of
 
 STEPS = 260
 HEALED = 45
@@ -62,6 +63,8 @@ class FleetSimulation:
         self.actions: dict[Callable[[], Awaitable[None]], float] = {
             self.tick: 60,
             self.claim: 20,
+            self.claim_others: 6,
+            self.settle: 2,
             self.begin: 12,
             self.release: 6,
             self.swap: 3,
@@ -111,11 +114,14 @@ class FleetSimulation:
         self.log.append(" ".join([f"{self.clock.at / SECOND % 1e5:9.0f}", *map(str, words)]))
 
     async def create(self) -> None:
-        """Create the agents, in two groups."""
+        """Create the agents, in two groups, and the roots of some of them."""
+        assert self.one is not None
         for n, one in self.machines.items():
             group = "rack" if n % 3 == 0 else "default"
-            await agent_put(self.fleet, one.uuid, group, {}, None, TESTER)
-            self.auditor.created(n, group)
+            if self.random.random() < 0.5:
+                one.given = await self.one.provider(n, **{OTHERS: OTHERS_TOTAL})
+            await agent_put(self.fleet, one.uuid, group, {}, None, TESTER, one.given)
+            self.auditor.created(n, group, given=one.given is not None)
 
     async def step(self, number: int) -> None:
         """Let one thing happen, then check everything."""
@@ -136,8 +142,12 @@ class FleetSimulation:
         for n, one in self.machines.items():
             agent = self.fleet.directory.get(one.uuid)
             assert agent is not None
-            record = self.one.service.index.catalog.record(one.part)
-            self.auditor.agent(n, agent, None if record is None else record.inventories.get(PAGES))
+            root, part = (
+                {} if record is None else record.inventories
+                for record in map(self.one.service.index.catalog.record, (one.root, one.part))
+            )
+            self.auditor.agent(n, agent, part.get(PAGES))
+            self.auditor.tree(n, root, part)
 
     # Machines.
 
@@ -183,7 +193,7 @@ class FleetSimulation:
         """Send a message; return the agent, or the code of the refusal."""
         try:
             if message.kind == "register":
-                spec = machine(one.number, message.boot)
+                spec = machine(one.number, message.boot, root=one.given)
                 return await self.fleet.register(one.uuid, spec, TESTER)
             if message.kind == "alive":
                 return await self.fleet.alive(one.uuid, message.boot, message.generation)
@@ -237,6 +247,27 @@ class FleetSimulation:
         if got:
             self.auditor.claimed(consumer, one.number, pages)
         self.note("claim", pages, "of machine", one.number, "->", got)
+
+    async def claim_others(self) -> None:
+        """Claim a unit that the agent does not speak for, or give one back."""
+        assert self.one is not None
+        if self.auditor.others and self.random.random() < 0.3:
+            gone = self.random.choice([*self.auditor.others])
+            await self.one.submit(AllocationsDelete(gone))
+            del self.auditor.others[gone]
+            return
+        one = self.any()
+        if one.given is None:
+            return
+        self.consumers += 1
+        consumer = consumer_id(self.consumers)
+        expected = self.auditor.fits_others(one.number)
+        got = await self.allocated([request_of(consumer, one.given, OTHERS, 1)])
+        words = f"{OTHERS} of machine {one.number}: {got}, expected {expected}"
+        check(got == expected, "F21", words)
+        if got:
+            self.auditor.others[consumer] = one.number
+        self.note("claim of", words)
 
     async def allocated(self, requests: list[ConsumerRequest]) -> bool:
         """Return whether the ledger accepts allocations."""
@@ -299,6 +330,13 @@ class FleetSimulation:
         await agent_desired(self.fleet, one.uuid, spec, "", TESTER)
         self.note("desired of machine", one.number, amount)
 
+    async def settle(self) -> None:
+        """Say what the silence of a group's agents closes."""
+        group, silence = self.random.choice(["default", "rack"]), self.random.choice([*Silence])
+        await self.fleet.group_defaults.put(group, {}, TESTER, silence)
+        self.auditor.settled(group, silence.value)
+        self.note("silence of", group, "closes", silence.value)
+
     async def overwrite(self) -> None:
         """A client of the Placement API writes a total, which becomes desired."""
         assert self.one is not None
@@ -322,7 +360,7 @@ class FleetSimulation:
         until = None
         if action is Action.DRAIN and random.random() < 0.4:
             until = Instant(self.clock.now() + random.randrange(5, 40) * SECOND)
-        expected = model.operate(action.value, until, bool(self.auditor.used(one.number)))
+        expected = model.operate(action.value, until, self.is_used(one))
         try:
             await agent_policy(self.fleet, one.uuid, action, "", TESTER, until=until)
             outcome = "ok"
@@ -331,6 +369,10 @@ class FleetSimulation:
         words = f"{action} of machine {one.number}: {outcome}, expected {expected}"
         self.note(words)
         check(outcome == {"same": "ok"}.get(expected, expected), "F18", words)
+
+    def is_used(self, one: Machine) -> bool:
+        """Return whether consumers hold anything of a machine's tree."""
+        return bool(self.auditor.used(one.number) or self.auditor.others_of(one.number))
 
     # Faults.
 

@@ -1,6 +1,6 @@
 """The bugs of the fleet that `make mutate` plants: one at least for each of its invariants.
 
-The invariants, F1 to F20, are in docs/decisions/0025-agents-close-what-is-not-there.md.
+The invariants, F1 to F21, are in docs/decisions/0025-agents-close-what-is-not-there.md.
 """
 
 from tests.simulation.mutation.bug import AGENT, FLEET, ROOTS, Bug
@@ -296,6 +296,23 @@ FLEET_BUGS = (
         "            may_create = create and agent.accepted\n",
         "            may_create = create\n",
         ROOTS,
+    ),
+    Bug(
+        "F21",
+        "what others say of a silent machine stays open",
+        f"{CORE}/offers.py",
+        "    return agent.liveness.value if silent and agent.silence is Silence.ALL else None\n",
+        "    return None\n",
+        FLEET,
+    ),
+    Bug(
+        "F21",
+        "a tree stays closed although its group has changed its mind",
+        f"{CORE}/desired.py",
+        "    return resolved(before, replace(after, silence=group.silence), group.desired)\n",
+        "    kept = group.silence if before.silence is Silence.OWN else before.silence\n"
+        "    return resolved(before, replace(after, silence=kept), group.desired)\n",
+        FLEET,
     ),
     Bug(
         "brake",

@@ -1,6 +1,6 @@
 """`moorage agent`: what machines really have, and whether they are used."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any, get_args
@@ -53,6 +53,9 @@ CLASSES = (
 
 SILENT = ("lost", "late")
 """The liveness of silent agents, the longest silence first."""
+
+UNREADY = ("failed", "degraded")
+"""The readiness of machines that lack something, those first that offer nothing."""
 
 _ID = "5d4c1b1e-7f0a-4a63-9f0e-2f7c6b1d8a55"
 """The agent of the examples."""
@@ -116,7 +119,7 @@ def list_(
     as_json: bool,
     **filters: Any,
 ) -> None:
-    """Print agents, with the actual and the desired amounts of each."""
+    """Print agents, those in trouble first, with the actual and the desired amounts of each."""
     if silent and liveness is not None:
         raise Failure(USAGE, "use either --silent (late or lost) or --liveness")
     filters |= {"group": named, "state": state or "active"}
@@ -132,7 +135,17 @@ def list_(
         show_json(agents)
     else:
         shown, now = id_cells(agent.id for agent in agents), server_now()
-        show_rows(COLUMNS, [[shown[agent.id], *_row(agent, now)] for agent in agents], wide=wide)
+        rows = [[shown[agent.id], *_row(agent, now)] for agent in sorted(agents, key=_calm)]
+        show_rows(COLUMNS, rows, wide=wide)
+
+
+def _calm(agent: Agent) -> tuple[int, int]:
+    """Return how well an agent is: lost ones have the least, then late ones, then failed ones."""
+    return _place(SILENT, agent.liveness), _place(UNREADY, agent.readiness)
+
+
+def _place(troubles: Sequence[str], state: str) -> int:
+    return troubles.index(state) if state in troubles else len(troubles)
 
 
 @group.command(epilog=example(f"moorage agent show {_ID}"))

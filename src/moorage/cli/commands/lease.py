@@ -334,6 +334,12 @@ def _revoke_owner(
     else:
         ended = f"{counted(tickets, 'ticket')} and {counted(leases, 'lease')}"
         say(f"ended {ended} of {owner}")
+        if not tickets + leases:  # labels name holders, and anybody may choose these
+            say(
+                "moorage: --owner takes owners only; if lists show this text as a holder, end its"
+                " leases by their ids: moorage lease list --owner TEXT",
+                err=True,
+            )
 
 
 SEARCHED_MAX = 50_000

@@ -70,9 +70,10 @@ def usages_window(wanted: UsageFilter, after: Place, limit: int) -> Plan[UsageWi
         *(wanted.by, *found.first, *found.last, wanted.user_id, wanted.kind),
         *(beyond, ROWS_MAX + 1),
     )
-    queries = [Query("usage_amounts_load", (*parameters, wanted.resource_class))]
-    if wanted.by != "class" and wanted.resource_class is None:
-        queries.append(Query("usage_consumers_count", parameters))
+    if wanted.by == "class" or wanted.resource_class is not None:
+        queries = [Query("usage_amounts_load", (*parameters, wanted.resource_class))]
+    else:
+        queries = [Query(name, parameters) for name in ("usage_sums_load", "usage_consumers_count")]
     amounts, *counts = yield queries
     return _window(as_of, found, amounts, counts[0] if counts else None, limit)
 

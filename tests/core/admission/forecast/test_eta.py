@@ -29,6 +29,9 @@ SPECS = st.fixed_dictionaries(
 MARGIN = 2e-6
 """Seconds by which a rounded duration may differ."""
 
+PAUSES = st.sampled_from([None, None, 1, 20.5, 90])
+"""Seconds until a pause ends that begins once all jobs have arrived; None: there is none."""
+
 JOBS = st.lists(
     st.tuples(st.integers(1, 5), st.integers(0, 15), st.sampled_from([0, 0, 5])),
     min_size=1,
@@ -45,7 +48,7 @@ def first_of(world: World, since: int, pasts: tuple[float, ...] = ()) -> Estimat
     return outlook.of("free", 0, (), world.moment.at, LinePlace(1, 1), 1)
 
 
-@given(LIMITS, SPECS, JOBS, st.integers(1, 40), st.booleans())
+@given(LIMITS, SPECS, JOBS, st.integers(1, 40), st.booleans(), PAUSES)
 @settings(deadline=None, max_examples=60)
 def test_with_constant_holds_an_estimate_is_the_truth(
     limit: int,
@@ -53,17 +56,20 @@ def test_with_constant_holds_an_estimate_is_the_truth(
     jobs: list[tuple[int, int, int]],
     hold: int,
     is_past_known: bool,
+    pause: float | None,
 ) -> None:
-    """Once all jobs have arrived, the grant time of each is estimated exactly.
+    """Once all jobs have arrived, the grant time of each is estimated exactly, despite a pause.
 
     Every earlier estimate gives the same time, and never a time in the past.
     """
     world = World()
     world.pool("p", limit, hold=hold * SECOND, **described)
     evidence = {"p": Evidence((float(hold),) * 7 if is_past_known else ())}
-    for n, (units, pause, priority) in enumerate(jobs):
-        world.wait(pause)
+    for n, (units, since, priority) in enumerate(jobs):
+        world.wait(since)
         world.ask(f"j{n}", {"p": min(units, limit)}, priority=priority)
+    if pause is not None:
+        world.pause("p", seconds=pause)
     estimates: dict[str, set[float]] = {}
     while waiting := [key for key, lease in world.facts.leases.items() if lease.state == "waiting"]:
         for key in waiting:

@@ -371,3 +371,38 @@ def test_a_gang_takes_its_units_only_once(world: World) -> None:
     evidence = {"p": Evidence((10.0,) * 9), "q": Evidence((300.0,) * 9)}
     estimates = [standing_of(world, f"next-{n}", evidence).eta_seconds for n in range(3)]
     assert estimates == [(10.0, 10.0), (20.0, 20.0), (30.0, 30.0)]
+
+
+def test_a_pause_that_has_an_end_is_waited_for(world: World) -> None:
+    """The estimate begins at its end; other reasons, and pauses without one, leave it unknown."""
+    world.pool("p", 2, ttl=3_600 * SECOND, hold=600 * SECOND, quota=3)
+    world.pause("p", seconds=60)
+    for key in ("a", "b", "c"):
+        world.ask(key, owner=key)
+    first, last = standing_of(world, "a"), standing_of(world, "c")
+    assert (first.code, first.eta_seconds) == ("paused", (60, 60))
+    assert first.reason == "paused: p grants nothing until its pause ends"
+    assert last.eta_seconds == (660, 660)
+    world.wait(45)
+    assert standing_of(world, "a").eta_seconds == (15, 15)
+    world.pause("p")
+    assert standing_of(world, "a").eta_seconds is None
+    world.pause("p", seconds=60)
+    world.ask("many", {"p": 2}, owner="many")
+    world.pool("p", 2, ttl=3_600 * SECOND, hold=600 * SECOND, quota=1)
+    assert standing_of(world, "many").eta_seconds is None  # nor after the pause
+
+
+def test_the_latest_of_several_pauses_decides(world: World) -> None:
+    """One that has no end among them leaves the time unknown; a forced ticket waits for none."""
+    world.pool("q", 2)
+    world.pause("p", seconds=60)
+    world.pause("q", seconds=90)
+    world.ask("a", {"p": 1, "q": 1})
+    assert standing_of(world, "a").eta_seconds == (90, 90)
+    world.pause("q")
+    assert standing_of(world, "a").eta_seconds is None
+    view = view_of(world.facts, world.facts.pools["p"], Evidence(line=(1,)))
+    own = (world.moment.at, LinePlace(1, 1), 1)
+    assert view.outlook.of("free", 2, (), *own).seconds == (60, 60)
+    assert view.outlook.of("free", 2, (), *own, forced=True).seconds == (0, 0)

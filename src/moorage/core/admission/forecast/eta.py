@@ -5,7 +5,7 @@ lease with a hold ends at its hold at the latest. Otherwise leases are assumed t
 grant, as long as past leases of the pool: their 10th percentile in the quick play, their 90th in
 the slow one. So an estimate only counts down while nothing changes. A lease without a hold that
 outlasts the 90th percentile is overdue and has no predicted end. New tickets of higher priority and
-changes of the pool are not predicted.
+changes of the pool are not predicted, but a pause that has an end is over then.
 
 A ticket that is barred, silent, or does not fit into the ledger keeps its rank, but no ticket waits
 for it: if such tickets counted, the next one to be granted might see "50 are ahead".
@@ -114,10 +114,18 @@ class Outlook:
         self._unlisted = max(0, pool.occupied - sum(one.units for one in holders))
         self._newest = holders[-1].granted_at if holders else None
         self._floors = floors or {}
-        self._plays: dict[str, tuple[_Play, _Play]] = {}
+        self._plays: dict[tuple[str, bool], tuple[_Play, _Play]] = {}
 
     def of(
-        self, state: str, free: int, rests: Iterable[Rest], at: Instant, place: LinePlace, own: int
+        self,
+        state: str,
+        free: int,
+        rests: Iterable[Rest],
+        at: Instant,
+        place: LinePlace,
+        own: int,
+        *,
+        forced: bool = False,
     ) -> Estimate:
         """Return when a ticket may be granted, as far as this pool is concerned.
 
@@ -128,10 +136,12 @@ class Outlook:
             at: now, in service time.
             place: of the ticket; it may be beyond the end of the line.
             own: units that it needs.
+            forced: whether it is granted also while the pool is paused.
         """
-        plays = self._plays.get(state)
+        plays = self._plays.get((state, forced))
         if plays is None:
-            plays = self._plays[state] = self._prepared(free, rests, at)
+            plays = self._prepared(free, rests, at, at if forced else self._resumed(at))
+            self._plays[state, forced] = plays
         earliest, latest = (play.granted(place, own) for play in plays)
         if earliest >= NEVER:
             return Estimate()
@@ -139,7 +149,15 @@ class Outlook:
             return Estimate(overdue=True)
         return Estimate((max(0, earliest - at) / SECOND, max(0, latest - at) / SECOND))
 
-    def _prepared(self, free: int, coming: Iterable[Rest], at: Instant) -> "tuple[_Play, _Play]":
+    def _resumed(self, at: Instant) -> Instant:
+        """Return from when on the pool grants; `NEVER`: its pause has no end."""
+        if not self._pool.paused:
+            return at
+        return NEVER if self._pool.paused_until is None else max(at, self._pool.paused_until)
+
+    def _prepared(
+        self, free: int, coming: Iterable[Rest], at: Instant, opens: Instant
+    ) -> "tuple[_Play, _Play]":
         rests: list[End] = sorted((rest.until, rest.units) for rest in coming)
         untimed = self._untimed
         if self._unlisted:
@@ -148,7 +166,7 @@ class Outlook:
         lasts = self._lasts()
         limits = self._pool.spec.pacing
         jitter = 0 if limits is None else limits.jitter
-        parts = (self._pool, self._limit, self._line, at, free)
+        parts = (self._pool, self._limit, self._line, at, opens, free)
         early = {index: floor[0] for index, floor in self._floors.items()}
         late = {index: floor[1] for index, floor in self._floors.items()}
         return (
@@ -201,6 +219,7 @@ class _Play:
         limit: int,
         line: Sequence[int],
         at: Instant,
+        opens: Instant,
         free: int,
         ends: Iterator[End],
         lasts: int | None,
@@ -221,7 +240,7 @@ class _Play:
         self._lasts = None if lasts is None else lasts + pool.spec.cooldown
         self._pacing = pool.spec.pacing
         self._paid: int = pool.paced_at
-        self._opens: int = at if (opens := pacing.opens_at(pool)) is None else opens
+        self._opens: int = max(opens, pacing.opens_at(pool) or opens)
         self._jitter = jitter
         self._floors = floors
         self._grants: list[int] = []

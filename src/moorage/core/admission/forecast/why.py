@@ -5,7 +5,7 @@ The codes are stable, for programs; the sentences name the constraint and the ho
 
 from collections.abc import Iterable, Mapping
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from moorage.core.admission import pacing
 from moorage.core.admission.bars import (
@@ -136,7 +136,7 @@ def floors_of(
     for index, gang in gangs:
         needs = [need for need in gang.needs if need.pool in views]
         place = {need.pool: queues[need.pool].place_of(gang, need.pool) for need in needs}
-        estimate = eta_of(facts, moment, needs, place, views)
+        estimate = eta_of(facts, moment, needs, place, views, forced=gang.forced)
         if estimate.seconds is None:
             found[index] = (moment.at if estimate.overdue else NEVER, NEVER)
         else:
@@ -167,7 +167,10 @@ def standing(
     position = max(place[need.pool].rank for need in ticket.needs)
     barred = None if ticket.forced else _barred(facts, ticket)
     if barred is not None:
-        return Standing(position, None, barred.code, barred.text)
+        if not _waits_for_ends(facts, ticket):
+            return Standing(position, None, barred.code, barred.text)
+        found = eta_of(facts, moment, ticket.needs, place, views)
+        return Standing(position, found.seconds, barred.code, barred.text, found.overdue)
     if ticket.allocations is not None and ticket.detail:
         text = f"waiting for capacity: {ticket.detail}"
         return Standing(position, None, "capacity", text)
@@ -177,7 +180,7 @@ def standing(
     if absent:
         why = "no request waits for it" if ticket.pull else "its client is not connected"
         bound, text = Binding("absent", ""), f"passed over: {why}; {text}"
-    estimate = eta_of(facts, moment, ticket.needs, place, views)
+    estimate = eta_of(facts, moment, ticket.needs, place, views, forced=ticket.forced)
     return Standing(position, estimate.seconds, bound.code, text, estimate.overdue)
 
 
@@ -187,6 +190,8 @@ def eta_of(
     needs: Iterable[Need],
     place: Mapping[str, LinePlace],
     views: Mapping[str, View],
+    *,
+    forced: bool = False,
 ) -> Estimate:
     """Return when a ticket may be granted: the latest of its pools decides."""
     earliest = latest = 0.0
@@ -198,7 +203,7 @@ def eta_of(
         free = free_units(facts, pool, moment.at).get(need.state, 0)
         coming = rests(facts, pool, moment.at, need.state)
         found = views[need.pool].outlook.of(
-            need.state, free, coming, moment.at, place[need.pool], need.units
+            need.state, free, coming, moment.at, place[need.pool], need.units, forced=forced
         )
         if found.seconds is None and not found.overdue:
             return Estimate()
@@ -261,6 +266,22 @@ def _barred(facts: Facts, ticket: Lease) -> Binding | None:
         if bar is not None:
             return Binding(bar, _bar_text(facts, pool, ticket, units, bar))
     return None
+
+
+def _waits_for_ends(facts: Facts, ticket: Lease) -> bool:
+    """Return whether a ticket is passed over only because of pauses that have an end."""
+    if lacking_labels(facts, ticket) is not None:
+        return False
+    if ticket.allocations is not None and ticket.detail:
+        return False  # it did not fit into the ledger either
+    for name, units in units_by_pool(ticket.needs).items():
+        pool = facts.pools[name]
+        if pool.paused and pool.paused_until is None:
+            return False
+        resumed = structs.replace(pool, paused=False, paused_until=None)
+        if bar_of(facts, resumed, ticket.owner, units) is not None:
+            return False
+    return True
 
 
 def _bar_text(facts: Facts, pool: Pool, ticket: Lease, units: int, bar: Bar) -> str:

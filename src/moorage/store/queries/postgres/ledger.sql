@@ -292,3 +292,18 @@ SELECT one, two, resource_class, SUM(amount)::bigint, COUNT(*) FROM (
     GROUP BY project_id, user_id, consumer.uuid, taken.key COLLATE "C"
 ) AS held
 WHERE one > $8::text GROUP BY one, two, resource_class ORDER BY one, two, resource_class LIMIT $9;
+
+-- The same of all classes, without a count: that needs no sums by consumer first, half of the time.
+-- name: usage_sums_load --
+SELECT one, two, resource_class, SUM(amount)::bigint, 0 FROM (
+    SELECT CASE $1::text WHEN 'type' THEN COALESCE(consumer_type, 'unknown') ELSE project_id END
+            AS one,
+        CASE $1::text WHEN 'user' THEN user_id ELSE '' END AS two,
+        taken.key COLLATE "C" AS resource_class, taken.value::text::bigint AS amount
+    FROM consumer, json_each(consumer.allocations::json) AS held, json_each(held.value) AS taken
+    WHERE (project_id, user_id) >= ($2::text, $3::text)
+        AND (project_id, user_id) <= ($4::text, $5::text)
+        AND ($6::text IS NULL OR user_id = $6::text)
+        AND ($7::text IS NULL OR COALESCE(consumer_type, 'unknown') = $7::text)
+) AS held
+WHERE one > $8::text GROUP BY one, two, resource_class ORDER BY one, two, resource_class LIMIT $9;
