@@ -72,7 +72,7 @@ async def _providers(request: Finding, text: str, most: int) -> list[Found]:
     uuids = await service.turns.driven(catalog.names_with(text, most))
     if is_prefix(text):
         begun, _ = await service.reads.providers_page(None, most, text)
-        uuids = [*begun, *uuids][:most]
+        uuids = [*dict.fromkeys([*begun, *uuids])][:most]  # the name may be the UUID
     records = [record for uuid in uuids if (record := catalog.record(uuid)) is not None]
     return [
         Found(
