@@ -101,8 +101,8 @@ class Acting(UseCase[Outlook]):
         elif self.agent is not None:
             self._before = world.fleet.agents.get(self.agent)
         made = self.case.decide(world, when)
-        if made.ledger is not None:
-            self._closed, self._opened = _shut(world, made.ledger)
+        ledger = LedgerChanges() if made.ledger is None else made.ledger
+        self._closed, self._opened = _shut(world, ledger)
         return made
 
     def review(self, made: Changes, world: World, when: When) -> bool:

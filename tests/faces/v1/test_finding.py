@@ -105,6 +105,17 @@ def test_the_number_of_each_kind_is_bounded(native: Native) -> None:
     assert ([one["name"] for one in whole["found"]], whole["more"]) == (names, [])
 
 
+def test_a_reshape_is_found_by_its_id(native: Native) -> None:
+    """By its beginning, too; it is looked up, however many newer ones there are."""
+    uuid = native.provider("to-be-renamed")
+    plan = {"plan": {"rename": {uuid: "renamed"}}}
+    made = [native.ask("POST", "/v1/reshapes", plan).body["id"]]
+    native.ask("POST", "/v1/reshapes", {"plan": {"rename": {uuid: "to-be-renamed"}}})
+    for length in (8, 20, 36):
+        answer = find(native, made[0][:length].upper()).body
+        assert [one["id"] for one in answer["found"] if one["kind"] == "reshape"] == made
+
+
 def test_a_provider_is_found_once_that_is_named_by_its_uuid(native: Native) -> None:
     """As those of Ironic's nodes; also by an id that differs from others in its last digit."""
     begin = str(uuid4())[:-1]
