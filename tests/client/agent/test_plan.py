@@ -131,7 +131,7 @@ def test_a_busy_server_is_asked_again() -> None:
 
 
 def test_a_plan_waits_until_its_agent_is_accepted() -> None:
-    """The machine is reported without it meanwhile, and the plan is sent again from time to time."""
+    """The machine is reported without it meanwhile; the plan is sent again from time to time."""
     talk = talk_of(Refusal(409, "not_accepted"))
     assert talk.exchange() == ["report", "report"]
     assert reports(talk) == [False] * 4

@@ -163,7 +163,7 @@ def _undo(wanted: wire.ActionWanted, outlook: Outlook) -> wire.ActionWanted | No
         if abs(before.priority) > PRIORITY_MAX:  # only "first in all lines" gives such a place
             return None
         return wire.ActionWanted(action="lease.move", target=target, priority=before.priority)
-    if wanted.action == "agent.drain" and isinstance(before, Agent):
-        if before.policy is Policy.IN_SERVICE:
-            return wire.ActionWanted(action="agent.resume", target=target)
+    in_service = isinstance(before, Agent) and before.policy is Policy.IN_SERVICE
+    if wanted.action == "agent.drain" and in_service:
+        return wire.ActionWanted(action="agent.resume", target=target)
     return None

@@ -346,7 +346,10 @@ class Reshapes:
         return page_of(rows, limit, _marker)
 
     async def begun(self, id_prefix: str, most: int) -> list[ReshapeRecord]:
-        """Return at most `most` records whose ids begin so. Raises `Error`: INVALID, UNAVAILABLE."""
+        """Return at most `most` records whose ids begin so.
+
+        Raises `Error`: INVALID, UNAVAILABLE.
+        """
         first, end = ids_with(id_prefix)
         with errors.translated():
             return await self._engine.read(reshape_rows.reshapes_window_by_id(first, end, most))
