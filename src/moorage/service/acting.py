@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import sha256
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import msgspec
 
@@ -20,7 +20,8 @@ from moorage.core.ages import age_text
 from moorage.core.clock import SECOND, Instant
 from moorage.core.counting import are, counted
 from moorage.core.errors import Code, Error
-from moorage.core.ids import LeaseId
+from moorage.core.fleet.model import Agent
+from moorage.core.ids import AgentId, LeaseId
 from moorage.core.ledger.capacity import capacity_of
 from moorage.core.ledger.facts import Changes as LedgerChanges
 from moorage.core.service_time import When
@@ -42,8 +43,18 @@ class Outlook(msgspec.Struct, frozen=True):
     """Of the pool afterwards; None: no pool changes."""
     audit: tuple[str, ...] = ()
     """Ids of the audit rows; empty: nothing was saved."""
-    before: Pool | Lease | None = None
-    """The pool or the ticket as it was, for an action that takes this one back."""
+    before: Pool | Lease | Agent | None = None
+    """What changes, as it was, for an action that takes this one back."""
+
+
+class Line(NamedTuple):
+    """A sentence for people, and what of it is promised to them: nothing else is in the digest.
+
+    How many wait on or are free is no promise: in a busy pool it is another number every second.
+    """
+
+    text: str
+    promise: str
 
 
 @dataclass(slots=True)
@@ -52,20 +63,24 @@ class Acting(UseCase[Outlook]):
 
     Args:
         case: of any room; its answer is not used.
-        what: names the action and its object, for the digest.
+        what: the action with its object and all that is asked of it, for the digest.
         digest: of the trial that the operator has seen; None: this is a trial, nothing is saved.
     """
 
     case: UseCase[Any]
-    what: tuple[str, ...]
+    what: Any
     digest: str | None = None
     pool: str | None = None
     """The pool that changes."""
     lease: LeaseId | None = None
     """The lease or ticket that changes."""
+    agent: AgentId | None = None
+    """The agent that changes."""
+    lasts: int | None = None
+    """How long a pause shall last (microseconds): its end moves on until it is carried out."""
     outlook: Outlook = field(init=False, repr=False)
     rows: list[AuditRow] = field(default_factory=list, init=False)
-    _before: Pool | Lease | None = field(default=None, init=False)
+    _before: Pool | Lease | Agent | None = field(default=None, init=False)
     _closed: dict[str, int] = field(default_factory=dict, init=False)
     _opened: dict[str, int] = field(default_factory=dict, init=False)
 
@@ -83,17 +98,21 @@ class Acting(UseCase[Outlook]):
             self._before = facts.pools.get(self.pool)
         elif self.lease is not None:
             self._before = facts.leases.get(self.lease)
+        elif self.agent is not None:
+            self._before = world.fleet.agents.get(self.agent)
         made = self.case.decide(world, when)
-        if made.ledger is not None:
-            self._closed, self._opened = _shut(world, made.ledger)
+        ledger = LedgerChanges() if made.ledger is None else made.ledger
+        self._closed, self._opened = _shut(world, ledger)
         return made
 
     def review(self, made: Changes, world: World, when: When) -> bool:
         """Save nothing of a trial, nor of what is not as it was shown. Raises EFFECT_CHANGED."""
         effect = Effect() if made.admission is None else effect_of(made.admission, when.moment)
-        lines = tuple(self._lines(world, when, effect))
+        said = [*self._lines(world, when, effect)]
+        lines = tuple(line.text for line in said)
+        promises = [line.promise for line in said if line.promise]
         digest = sha256(
-            msgspec.json.encode([self.what, lines, effect.leases_end, effect.tickets_end])
+            msgspec.json.encode([self.what, promises, effect.leases_end, effect.tickets_end])
         ).hexdigest()
         pool = None if self.pool is None else world.admission.pools.get(self.pool)
         generation = None if pool is None else pool.generation
@@ -118,19 +137,23 @@ class Acting(UseCase[Outlook]):
         """Return what it does, or has done."""
         return msgspec.structs.replace(self.outlook, audit=tuple(row.id for row in self.rows))
 
-    def _lines(self, world: World, when: When, effect: Effect) -> Iterator[str]:
-        facts = world.admission
-        if isinstance(self._before, Pool):
-            yield from _pool_lines(world, when, self._before, facts.pools[self._before.name])
-        elif isinstance(self._before, Lease):
-            yield from _lease_lines(world, when, self._before, facts.leases[self._before.id])
+    def _lines(self, world: World, when: When, effect: Effect) -> Iterator[Line]:
+        facts, before = world.admission, self._before
+        if isinstance(before, Pool):
+            yield from _pool_lines(world, when, before, facts.pools[before.name], self.lasts)
+        elif isinstance(before, Lease):
+            yield from map(_promised, _lease_lines(world, when, before, facts.leases[before.id]))
         if self.pool is not None or self.lease is not None:
-            yield from effect.lines()
+            yield from map(_promised, effect.lines())
         if self._closed:
-            yield f"No longer offered, although it is free: {_amounts(self._closed)}."
-            yield "What is placed there stays."
+            yield _promised(f"No longer offered, although it is free: {_amounts(self._closed)}.")
+            yield _promised("What is placed there stays.")
         if self._opened:
-            yield f"Offered again: {_amounts(self._opened)}."
+            yield _promised(f"Offered again: {_amounts(self._opened)}.")
+
+
+def _promised(text: str) -> Line:
+    return Line(text, text)
 
 
 def _amounts(amounts: dict[str, int]) -> str:
@@ -152,39 +175,50 @@ def _shut(world: World, made: LedgerChanges) -> tuple[dict[str, int], dict[str, 
     return closed, opened
 
 
-def _pool_lines(world: World, when: When, before: Pool, after: Pool) -> Iterator[str]:
+def _pool_lines(
+    world: World, when: When, before: Pool, after: Pool, lasts: int | None
+) -> Iterator[Line]:
     facts, name, at = world.admission, before.name, when.moment.at
     yield from _changed("limit", _limit_text(before), _limit_text(after))
     yield from _changed("pacing", _pacing_text(before), _pacing_text(after))
     if after.paused:
-        until = after.paused_until
-        end = "somebody resumes it" if until is None else _clock(when, until)
-        yield f"{name} grants nothing until {end}."
+        yield _promised(f"{name} grants nothing {_pause_text(when, after, lasts)}.")
         if after.waiting:
-            yield f"{counted(after.waiting, 'ticket')} {are(after.waiting)} waiting, and wait on."
-        yield (
+            text = f"{counted(after.waiting, 'ticket')} {are(after.waiting)} waiting, and wait on."
+            yield Line(text, "")
+        yield _promised(
             "Jobs with --best-effort start without a lease when their wait is over, unless they"
             " have --unless-paused."
         )
         return
     if before.paused:
-        yield f"{name} grants again."
+        yield _promised(f"{name} grants again.")
     over = after.occupied - limit_of(facts, after)
     if over > 0:
-        yield (
-            f"{name} is over its limit by {counted(over, 'unit')}: no lease is revoked, and nothing"
-            " is granted until enough units are released."
-        )
+        what = "no lease is revoked, and nothing is granted until enough units are released."
+        text = f"{name} is over its limit by {counted(over, 'unit')}: {what}"
+        yield Line(text, f"{name} is over its limit: {what}")
     left = sum(max(0, units) for units in free_units(facts, after, at).values())
     if left and after.waiting and after.spec.pacing is not None:
-        yield (
+        text = (
             f"{counted(after.waiting, 'ticket')} and {counted(left, 'free unit')} are left: pacing"
             f" permits a grant every {age_text(after.spec.pacing.interval / SECOND)}."
         )
+        yield Line(text, "")
 
 
-def _changed(what: str, before: str, after: str) -> Iterable[str]:
-    return [f"The {what} changes from {before} to {after}."] if before != after else []
+def _pause_text(when: When, pool: Pool, lasts: int | None) -> str:
+    """Return for how long a pool is paused, in the words in which it was asked."""
+    if lasts is not None:
+        return f"for {age_text(lasts / SECOND)} from then on"
+    until = pool.paused_until
+    return f"until {'somebody resumes it' if until is None else _clock(when, until)}"
+
+
+def _changed(what: str, before: str, after: str) -> Iterable[Line]:
+    if before == after:
+        return []
+    return [_promised(f"The {what} changes from {before} to {after}.")]
 
 
 def _limit_text(pool: Pool) -> str:
@@ -195,13 +229,14 @@ def _pacing_text(pool: Pool) -> str:
     pacing = pool.spec.pacing
     if pacing is None:
         return "none"
-    return f"{pacing.burst} at once, then one every {pacing.interval / SECOND:g} s"
+    jitter = f" and up to {pacing.jitter / SECOND:g} s more" if pacing.jitter else ""
+    return f"{pacing.burst} at once, then one every {pacing.interval / SECOND:g} s{jitter}"
 
 
 def _lease_lines(world: World, when: When, before: Lease, after: Lease) -> Iterator[str]:
     if before.priority != after.priority:
         yield f"The priority changes from {before.priority} to {after.priority}."
-    if before.hold != after.hold:
+    if (before.hold, before.hold_until) != (after.hold, after.hold_until):
         yield f"It may last {_lasting(after.hold)} from now on."
         pools = [world.admission.pools[need.pool] for need in after.needs]
         for pool in pools:

@@ -7,7 +7,13 @@ from uuid import UUID
 
 import pytest
 
-from moorage.client.agent.plan import PLAN_REFUSED, VIOLATIONS_SAID_MAX, Plan, plan_read
+from moorage.client.agent.plan import (
+    AGAIN_SECONDS,
+    PLAN_REFUSED,
+    VIOLATIONS_SAID_MAX,
+    Plan,
+    plan_read,
+)
 from moorage.client.transport import UnreachableError
 from moorage.wire.fleet import AgentPlan
 from tests.client.agent.conversation import BOOT, Conversation
@@ -122,6 +128,26 @@ def test_a_busy_server_is_asked_again() -> None:
     assert talk.exchange()[:2] == ["register", "report"]
     assert len(talk.server.plans) == 2
     assert talk.protocol.notes[-1].startswith("the plan is carried out")
+
+
+def test_a_plan_waits_until_its_agent_is_accepted() -> None:
+    """The machine is reported without it meanwhile; the plan is sent again from time to time."""
+    talk = talk_of(Refusal(409, "not_accepted"))
+    assert talk.exchange() == ["report", "report"]
+    assert reports(talk) == [False] * 4
+    assert talk.server.report is not None
+    assert talk.server.report.failure is None
+    talk.now += AGAIN_SECONDS
+    assert talk.exchange().count("report") == 2
+    talk.server.plan = became("done")
+    talk.now += AGAIN_SECONDS
+    talk.exchange()
+    assert len(talk.server.plans) == 3
+    assert talk.protocol.notes[-1].startswith("the plan is carried out")
+    assert sum("operator accepts" in one for one in talk.protocol.notes) == 1
+    talk.now += AGAIN_SECONDS
+    talk.exchange()
+    assert len(talk.server.plans) == 3
 
 
 def test_an_answer_without_an_outcome_is_strange() -> None:

@@ -2,6 +2,7 @@
 
 from datetime import datetime, timedelta
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -34,6 +35,13 @@ def carried_out(native: Native, action: str, target: str, **more: Any) -> dict[s
     told = ("lines", "digest", "leases_end", "tickets_end", "tickets_start", "ends", "starts")
     assert {name: shown[name] for name in told} == {name: done[name] for name in told}
     return done
+
+
+def new_agent(native: Native) -> str:
+    """Create an agent; return its id."""
+    agent = str(uuid4())
+    assert native.ask("PUT", f"/v1/agents/{agent}", {"group": "g"}).status in {200, 201}
+    return agent
 
 
 def entries(native: Native) -> list[dict[str, Any]]:
@@ -171,6 +179,39 @@ def test_a_pause_has_an_end(native: Native) -> None:
     both = {"lasts": 3600.0, "until": end.isoformat()}
     for wrong in (both, {"lasts": 0.0}, {"until": "2020-01-01T00:00:00Z"}, {"lasts": -1.0}):
         assert refused(native.ask("POST", path, wrong)) == (400, "invalid"), wrong
+
+
+def test_all_that_was_asked_is_in_the_digest(native: Native) -> None:
+    """Also what no sentence says: the jitter of a pacing, the end of a drain, a generation."""
+    pool = make_pool(native, pacing=None)
+    pacing = {"interval": 60.0, "burst": 2, "jitter": 1.0}
+    digest = preview(native, "pool.tune", pool, pacing=pacing)["digest"]
+    for other in ({"pacing": {**pacing, "jitter": 1.0000001}}, {"pacing": pacing, "generation": 1}):
+        assert refused(act(native, "pool.tune", pool, digest, **other)) == (409, "effect_changed")
+    assert act(native, "pool.tune", pool, digest, pacing=pacing).status == 200
+    agent = new_agent(native)
+    digest = preview(native, "agent.drain", agent, lasts=60.0)["digest"]
+    assert refused(act(native, "agent.drain", agent, digest)) == (409, "effect_changed")
+    assert act(native, "agent.drain", agent, digest, lasts=60.0).status == 200
+
+
+def test_nothing_takes_back_what_was_so_before(native: Native) -> None:
+    """To resume would undo the pause, and the drain, of somebody else."""
+    pool = make_pool(native)
+    native.ask("POST", f"/v1/pools/{pool}:pause", {"reason": "theirs"})
+    done = carried_out(native, "pool.pause", pool, reason="mine")
+    assert (len(done["audit"]), done["undo"]) == (1, None)
+    agent = new_agent(native)
+    assert carried_out(native, "agent.drain", agent)["undo"]["action"] == "agent.resume"
+    assert carried_out(native, "agent.drain", agent)["undo"] is None
+
+
+def test_a_hold_that_begins_again_is_said(native: Native) -> None:
+    """The same hold from now on ends later."""
+    pool = make_pool(native, hold=60.0, pacing=None)
+    lease = ask(native, pool).body
+    done = carried_out(native, "lease.hold", lease["id"], hold=60.0)
+    assert "It may last 1m from now on." in done["lines"]
 
 
 @pytest.mark.parametrize("role", ["reader", "user", "service"])

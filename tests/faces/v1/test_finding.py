@@ -9,6 +9,7 @@ import pytest
 from tests.faces.v1.leasing import ask, make_pool
 from tests.faces.v1.native import Native, Response
 
+NEWEST = {"OpenStack_API_Version": "placement latest"}
 AGENT = str(UUID(int=0xABCDEF01 << 96 | 7, version=4))
 
 
@@ -102,6 +103,34 @@ def test_the_number_of_each_kind_is_bounded(native: Native) -> None:
     whole = find(native, "node-7", limit=4).body
     names = ["node-7", "node-70", "node-71", "old-node-7"]
     assert ([one["name"] for one in whole["found"]], whole["more"]) == (names, [])
+
+
+def test_a_reshape_is_found_by_its_id(native: Native) -> None:
+    """By its beginning, too; it is looked up, however many newer ones there are."""
+    uuid = native.provider("to-be-renamed")
+    plan = {"plan": {"rename": {uuid: "renamed"}}}
+    made = [native.ask("POST", "/v1/reshapes", plan).body["id"]]
+    native.ask("POST", "/v1/reshapes", {"plan": {"rename": {uuid: "to-be-renamed"}}})
+    for length in (8, 20, 36):
+        answer = find(native, made[0][:length].upper()).body
+        assert [one["id"] for one in answer["found"] if one["kind"] == "reshape"] == made
+
+
+def test_a_provider_is_found_once_that_is_named_by_its_uuid(native: Native) -> None:
+    """As those of Ironic's nodes; also by an id that differs from others in its last digit."""
+    begin = str(uuid4())[:-1]
+    uuids = [begin + digit for digit in "0123456789abcdef"]
+    for uuid in uuids:
+        body = {"uuid": uuid, "name": uuid}
+        assert native.ask("POST", "/resource_providers", body, **NEWEST).status in {200, 201}
+    for uuid in uuids:
+        answer = find(native, uuid, limit=1).body
+        assert [one["id"] for one in answer["found"]] == [uuid]
+        assert answer["more"] == []
+        page = native.ask("GET", f"/v1/providers?id_prefix={uuid}&limit=1").body
+        assert [one["uuid"] for one in page["providers"]] == [uuid]
+    answer = find(native, begin, limit=16).body
+    assert (sorted(one["id"] for one in answer["found"]), answer["more"]) == (uuids, [])
 
 
 @pytest.mark.parametrize(

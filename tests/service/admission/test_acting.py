@@ -142,3 +142,47 @@ def test_a_pause_ends_by_itself(tmp_path: Path) -> None:
         assert [(row.who, row.target, row.after) for row in ended] == [("moorage", POOL, "false")]
 
     with_manual_clock(tmp_path, scenario)
+
+
+def test_a_pause_for_a_while_is_confirmed_later(tmp_path: Path) -> None:
+    """Its end moves on while its operator reads: it lasts from the moment at which it is done."""
+
+    async def scenario(one: Running) -> None:
+        admission = one.service.admission
+        await pool_put(admission, POOL, spec(1))
+        pause = PoolPause(POOL, TESTER, True, lasts=10 * MINUTE)
+        acting = Acting(pause, ("test",), pool=POOL, lasts=pause.lasts)
+        shown = await one.service.transactor.submit(acting)
+        assert shown.lines[0] == f"{POOL} grants nothing for 10m from then on."
+        await pass_time(one, 3 * SECOND)
+        acting.digest = shown.digest
+        done = await one.service.transactor.submit(acting)
+        assert (done.lines, len(done.audit)) == (shown.lines, 1)
+        view = await admission.queries.pool(POOL)
+        assert view.paused_until is not None
+        assert view.paused_until - one.clock.at > 10 * MINUTE - SECOND
+
+    with_manual_clock(tmp_path, scenario)
+
+
+def test_a_busy_pool_can_be_paused(url: str) -> None:
+    """Who joins the line meanwhile is no other effect; who is granted by a higher limit is."""
+
+    async def scenario() -> None:
+        async with opened(url) as service:
+            admission = service.admission
+            await pool_put(admission, POOL, spec(1))
+            for number in range(3):
+                await ask(admission, str(number), POOL)
+            pause = Acting(PoolPause(POOL, TESTER, True), ("pause",), pool=POOL)
+            tune = Acting(PoolTune(POOL, TESTER, 9, None), ("tune",), pool=POOL)
+            for acting in (pause, tune):
+                acting.digest = (await service.transactor.submit(acting)).digest
+            await ask(admission, "late", POOL)
+            with pytest.raises(Error) as refused:
+                await service.transactor.submit(tune)
+            assert refused.value.code is Code.EFFECT_CHANGED
+            done = await service.transactor.submit(pause)
+            assert "3 tickets are waiting, and wait on." in done.lines
+
+    asyncio.run(scenario())

@@ -13,10 +13,19 @@ from moorage.core.clock import SECOND
 from moorage.core.ids import LeaseId
 from moorage.core.ledger.allocations import ConsumerRequest
 from moorage.core.ledger.inventory import InventorySpec
+from moorage.core.limits import DUE_MAX
 from moorage.service.admission.sweeps import FaultyError
 from moorage.service.batch.ledger_share import LeaseAllocations
 from moorage.service.ledger import allocation_cases, provider_cases
-from tests.service.pools import MINUTE, ask, pass_time, pool_put, spec, with_manual_clock
+from tests.service.pools import (
+    MINUTE,
+    ask,
+    pass_time,
+    pool_pause,
+    pool_put,
+    spec,
+    with_manual_clock,
+)
 from tests.service.running import Running, consumer_id, provider_id
 
 
@@ -96,5 +105,23 @@ def test_a_sweep_skips_a_broken_lease(tmp_path: Path) -> None:
             assert (await admission.queries.lease(second)).lease.state == "granted"
         await admission.sweeper.sweep()
         assert (await admission.queries.lease(sick)).lease.cause == "ttl_over"
+
+    with_manual_clock(tmp_path, scenario)
+
+
+def test_many_that_end_at_once_are_no_fault(tmp_path: Path) -> None:
+    """One sweep ends only the first of them, and those that are left are due at the same time."""
+
+    async def scenario(one: Running) -> None:
+        admission, many = one.service.admission, DUE_MAX + 1
+        await pool_put(admission, "p", spec(many, hold=30 * SECOND))
+        await pool_pause(admission, "p", True)
+        await asyncio.gather(*(ask(admission, str(n), "p", patience=MINUTE) for n in range(many)))
+        await pool_pause(admission, "p", False)
+        assert (await admission.queries.pool("p")).pool.occupied == many
+        one.clock.at += 31 * SECOND
+        assert await admission.sweeper.sweep(), "one is left"
+        assert not await admission.sweeper.sweep()
+        assert (await admission.queries.pool("p")).pool.occupied == 0
 
     with_manual_clock(tmp_path, scenario)

@@ -17,9 +17,15 @@ PLAN_REFUSED = "plan_refused"
 """The code of the failure."""
 
 REFUSED_STATUSES = (400, 413, 422)
-REFUSED_CODES = ("reshape_refused", "key_reused", "not_accepted")
+REFUSED_CODES = ("reshape_refused", "key_reused")
 """How the server refuses a plan, or a report because of its plan: sent again, it would be refused
 again."""
+
+NOT_ACCEPTED = "not_accepted"
+"""How it refuses any plan of an agent until an operator has accepted it."""
+
+AGAIN_SECONDS = 60.0
+"""How long the plan of such an agent waits until it is sent again."""
 
 VIOLATIONS_SAID_MAX = 20
 MESSAGE_LENGTH_MAX = 1_000
@@ -38,6 +44,18 @@ class Plan:
         self.failure: Failure | None = None
         """Why it could not be carried out; None: nothing is wrong."""
         self._instant = instant
+        self._waits_until = 0.0
+        self._waits = False
+
+    def due(self, now: float) -> dict[str, Any] | None:
+        """Return the document if it is to be sent now (seconds of the protocol's clock)."""
+        return None if now < self._waits_until else self.document
+
+    def postponed(self, now: float) -> list[str]:
+        """Let it wait until an operator has accepted the agent; return lines for people, once."""
+        first, self._waits = not self._waits, True
+        self._waits_until = now + AGAIN_SECONDS
+        return ["the plan waits until an operator accepts this agent"] if first else []
 
     def settled(self, plan: SettledPlan) -> str:
         """Take what became of it; return a line for people."""

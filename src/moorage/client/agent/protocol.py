@@ -20,7 +20,7 @@ from moorage.client.agent.api_types import (
     orders_of,
 )
 from moorage.client.agent.backoff import Backoff
-from moorage.client.agent.plan import Plan
+from moorage.client.agent.plan import NOT_ACCEPTED, Plan
 from moorage.client.run.api_types import StrangeAnswerError
 from moorage.client.run.durations import spoken
 from moorage.client.run.exit_codes import CONFLICT
@@ -125,7 +125,7 @@ class Protocol:
         if self._must_register(self._seen):
             return max(0.0, self._register_at - now)
         due = self._beat_at
-        if self._report() is not None:
+        if self._report(now) is not None:
             due = min(due, self._report_at)
         return max(0.0, due - now)
 
@@ -133,7 +133,7 @@ class Protocol:
         """Return the request to send now, if one is due; it must be answered before the next."""
         if self._seen is None or self.due_in(now) != 0.0:
             return None
-        report = self._report()
+        report = self._report(now)
         if self._must_register(self._seen):
             request = self._register(self._seen)
         elif report is not None and self._report_at <= now:
@@ -171,9 +171,10 @@ class Protocol:
                 return
             if error.code in REPORT_CODES:
                 self._last = None
-            if PLAN in request.body and self._plan.is_refused_by(error):
+            waits = error.code == NOT_ACCEPTED
+            if PLAN in request.body and (waits or self._plan.is_refused_by(error)):
                 self._last, self._report_at = None, now
-                self.notes += self._plan.refused(error)
+                self.notes += self._plan.postponed(now) if waits else self._plan.refused(error)
                 return  # the state of the machine is sent without it, at once
         self._again(f"cannot {_TEXTS[request.kind]}: {error}", now, retry_after)
 
@@ -186,7 +187,7 @@ class Protocol:
         self._registered, self._parts = False, seen.parts
         return Request(REGISTER, self._machine.body(seen.parts))
 
-    def _report(self) -> dict[str, Any] | None:
+    def _report(self, now: float) -> dict[str, Any] | None:
         """Return the body of the report that is due; None: the server has everything.
 
         A report that may not have arrived is repeated as it is.
@@ -204,8 +205,9 @@ class Protocol:
             "consumers": None if seen.consumers is None else [*seen.consumers],
             "failure": self._failure(seen),
         }
-        if self._plan.document is not None:
-            content[PLAN] = self._plan.document
+        plan = self._plan.due(now)
+        if plan is not None:
+            content[PLAN] = plan
         if last == {**content, "report_generation": self._generation}:
             return last if self._repeat else None
         return {**content, "report_generation": self._generation + 1}

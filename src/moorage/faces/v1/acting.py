@@ -1,14 +1,17 @@
 """Actions of operators that are tried first, see `service/acting.py`."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from moorage.core.admission.model import Lease, Pool
 from moorage.core.admission.requests import Proof
 from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
+from moorage.core.fleet.model import Agent, Policy
 from moorage.core.fleet.policy import Action
 from moorage.core.ids import AgentId, LeaseId
+from moorage.core.limits import PRIORITY_MAX
 from moorage.core.texts import check_reason
 from moorage.faces.v1.admission.leases import lease_id_of
 from moorage.faces.v1.admission.pools import pacing_shown
@@ -55,13 +58,15 @@ def _acting(request: Asked) -> Acting:
     """Return the use case of an action. Raises `Error`."""
     wanted, (kind, _, verb) = request.body, request.body.action.partition(".")
     check_reason(wanted.reason)
-    what = (wanted.action, wanted.target, wanted.reason)
+    what = replace(wanted, digest=None)
     if kind == "pool":
-        return Acting(_POOLS[verb](request), what, pool=wanted.target)
+        lasts = microseconds_or_none("lasts", wanted.lasts)
+        return Acting(_POOLS[verb](request), what, pool=wanted.target, lasts=lasts)
     if kind == "lease":
         lease = lease_id_of(wanted.target)
         return Acting(_LEASES[verb](request, lease), what, lease=lease)
-    return Acting(_agent(request, Action(verb)), what)
+    agent = AgentId(uuid_of(wanted.target, "The id of an agent"))
+    return Acting(_agent(request, agent, Action(verb)), what, agent=agent)
 
 
 def _tune(request: Asked) -> UseCase[None]:
@@ -112,9 +117,8 @@ _LEASES: Mapping[str, Callable[[Asked, LeaseId], UseCase[Any]]] = {
 }
 
 
-def _agent(request: Asked, action: Action) -> UseCase[Any]:
+def _agent(request: Asked, uuid: AgentId, action: Action) -> UseCase[Any]:
     wanted = request.body
-    uuid = AgentId(uuid_of(wanted.target, "The id of an agent"))
     until, lasts = end_of("A drain", wanted.until, wanted.lasts)
     if lasts is not None:
         until = Instant(request.service.clock.now() + lasts)
@@ -153,10 +157,13 @@ def _undo(wanted: wire.ActionWanted, outlook: Outlook) -> wire.ActionWanted | No
             pacing=None if spec.pacing is None else pacing_shown(spec.pacing),
             generation=outlook.generation,
         )
-    if wanted.action == "pool.pause":
+    if wanted.action == "pool.pause" and isinstance(before, Pool) and not before.paused:
         return wire.ActionWanted(action="pool.resume", target=target)
     if wanted.action == "lease.move" and isinstance(before, Lease):
+        if abs(before.priority) > PRIORITY_MAX:  # only "first in all lines" gives such a place
+            return None
         return wire.ActionWanted(action="lease.move", target=target, priority=before.priority)
-    if wanted.action == "agent.drain":
+    in_service = isinstance(before, Agent) and before.policy is Policy.IN_SERVICE
+    if wanted.action == "agent.drain" and in_service:
         return wire.ActionWanted(action="agent.resume", target=target)
     return None

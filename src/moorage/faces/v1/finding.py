@@ -1,6 +1,6 @@
 """Finds things of all kinds by a text: those that the caller may list."""
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -72,7 +72,7 @@ async def _providers(request: Finding, text: str, most: int) -> list[Found]:
     uuids = await service.turns.driven(catalog.names_with(text, most))
     if is_prefix(text):
         begun, _ = await service.reads.providers_page(None, most, text)
-        uuids = [*begun, *uuids][:most]
+        uuids = [*dict.fromkeys([*begun, *uuids])][:most]  # the name may be the UUID
     records = [record for uuid in uuids if (record := catalog.record(uuid)) is not None]
     return [
         Found(
@@ -187,13 +187,10 @@ async def _consumers(request: Finding, text: str, most: int) -> list[Found]:
 async def _reshapes(request: Finding, text: str, most: int) -> list[Found]:
     if not is_prefix(text):
         return []
-    found, _ = await request.service.reshapes.page(None, PAGE_MAX)
-    begun: Iterable[Found] = (
+    return [
         Found(kind="reshape", id=one.id, name=one.id, detail=f"by {one.who}")
-        for one in found
-        if one.id.startswith(text)
-    )
-    return [*islice(begun, most)]
+        for one in await request.service.reshapes.begun(text, most)
+    ]
 
 
 async def _tokens(request: Finding, text: str, most: int) -> list[Found]:

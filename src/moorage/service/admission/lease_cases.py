@@ -414,6 +414,7 @@ class Sweep(AuditedUseCase[bool]):
     def decide(self, world: World, when: When) -> Changes:
         facts = world.admission
         made, _ = expiry.sweep(facts, when.moment, when.wall, [*facts.due, *self.leases])
+        self.found = bool(made)
         self.rows = [
             audit_entry(when.wall, SERVER, "pool.resume", name, pause_shown(before, when), False)
             for name, pool in sorted(made.pools.items())

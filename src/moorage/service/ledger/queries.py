@@ -192,5 +192,7 @@ def _page_of_those(
 
 
 def _before(prefix: str) -> str:
-    """Return a text before all UUIDs that begin so, and after almost all that are less."""
-    return prefix[: UUID_LENGTH - 1]
+    """Return a text before all UUIDs that begin so, and after all that are less."""
+    if len(prefix) < UUID_LENGTH:
+        return prefix
+    return prefix[:-1] + chr(ord(prefix[-1]) - 1)

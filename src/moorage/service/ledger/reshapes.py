@@ -42,6 +42,7 @@ from moorage.service.access.audit import Actor, audit_entry
 from moorage.service.batch.transactor import Transactor
 from moorage.service.batch.use_case import AuditedUseCase
 from moorage.service.batch.world import Changes, Keys, World
+from moorage.service.ids import ids_with
 from moorage.service.pages import END, PageMarker, page_of, place_parse, rows_to_read
 from moorage.store import changelog, import_mark
 from moorage.store.access.audit import AuditRow
@@ -343,6 +344,15 @@ class Reshapes:
             window = reshape_rows.reshapes_window(place.at, place.id, rows_max)
             rows = await self._engine.read(window)
         return page_of(rows, limit, _marker)
+
+    async def begun(self, id_prefix: str, most: int) -> list[ReshapeRecord]:
+        """Return at most `most` records whose ids begin so.
+
+        Raises `Error`: INVALID, UNAVAILABLE.
+        """
+        first, end = ids_with(id_prefix)
+        with errors.translated():
+            return await self._engine.read(reshape_rows.reshapes_window_by_id(first, end, most))
 
     async def page_of_tree(
         self, cursor: str | None, limit: int, tree: ProviderId

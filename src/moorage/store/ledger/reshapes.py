@@ -46,6 +46,12 @@ def reshapes_window(at: Instant, reshape_id: str, rows_max: int) -> Plan[list[Re
     return [ReshapeRecord(*row) for row in rows]
 
 
+def reshapes_window_by_id(first: str, end: str, rows_max: int) -> Plan[list[ReshapeRecord]]:
+    """Load the records with ids from `first` to before `end`, in order, at most `rows_max`."""
+    (rows,) = yield [Query("reshapes_window_by_id", (first, end, rows_max))]
+    return [ReshapeRecord(*row) for row in rows]
+
+
 def tree_reshapes_window(
     at: Instant, reshape_id: str, rows_max: int, tree: ProviderId
 ) -> Plan[list[tuple[ReshapeRecord, bool]]]:

@@ -210,6 +210,10 @@ FROM reshape WHERE (at, id) > ($1, $2) ORDER BY at, id LIMIT $3;
 SELECT id, at, who, role, reason, digest, request, providers, consumers, undoes, undone_by
 FROM reshape WHERE (at, id) < ($1, $2) ORDER BY at DESC, id DESC LIMIT $3;
 
+-- name: reshapes_window_by_id --
+SELECT id, at, who, role, reason, digest, request, providers, consumers, undoes, undone_by
+FROM reshape WHERE id >= $1 AND id < $2 ORDER BY id LIMIT $3;
+
 -- name: reshapes_delete --
 DELETE FROM reshape WHERE id IN (
     SELECT id FROM reshape WHERE at < $1 ORDER BY at, id LIMIT $2
