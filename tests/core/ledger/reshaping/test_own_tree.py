@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from moorage.core.ids import AgentId
 from moorage.core.ledger.facts import Changes, Facts
-from moorage.core.ledger.model import Inventory
+from moorage.core.ledger.model import SHARING_TRAIT, Inventory, Tags
 from moorage.core.ledger.reshaping import plan as plans
 from moorage.core.ledger.reshaping.own_tree import Machine, uuid_for
 from moorage.core.ledger.reshaping.plan import NewProvider, ReshapePlan
@@ -123,3 +123,12 @@ def test_a_machine_does_not_grow_without_an_end() -> None:
     assert codes(by_machine(known, ReshapePlan(rename={new[2].uuid: "compute-1_x"}))) == []
     some = replace(ReshapePlan(create=new[:1]), delete=frozenset({new[2].uuid}))
     assert codes(by_machine(known, some)) == []
+
+
+def test_a_machine_does_not_share_what_it_has_with_others() -> None:
+    """Those of an aggregate would get units of it; what an operator has shared stays so."""
+    known, shared = machine(), frozenset({SHARING_TRAIT})
+    wish = ReshapePlan(traits={B: shared})
+    assert codes(by_machine(known, wish)) == ["operators_only"]
+    known.tags[B] = Tags(shared, frozenset())
+    assert codes(by_machine(known, wish)) == []

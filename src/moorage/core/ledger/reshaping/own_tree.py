@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from moorage.core.ids import AgentId, ProviderId
 from moorage.core.ledger.facts import Facts
+from moorage.core.ledger.model import SHARING_TRAIT
 from moorage.core.ledger.providers import subtree_of
 from moorage.core.ledger.reshaping.plan import (
     Figures,
@@ -170,6 +171,9 @@ def _operators_only(facts: Facts, plan: ReshapePlan) -> Iterator[Violation]:
     for uuid, traits in sorted(plan.traits.items()):
         if lost := facts.tags_of(uuid).traits - traits:
             message = f"Provider {uuid} would lose {min(lost)}: a machine only adds traits."
+            yield Violation(ViolationCode.OPERATORS_ONLY, message, provider=uuid)
+        if SHARING_TRAIT in traits - facts.tags_of(uuid).traits:
+            message = f"Provider {uuid} would share what it has: only an operator may add that."
             yield Violation(ViolationCode.OPERATORS_ONLY, message, provider=uuid)
     known = [facts.providers[uuid] for uuid in touched_providers(plan) if uuid in facts.providers]
     closed = {None if one.withheld is None else one.withheld.by for one in known}
