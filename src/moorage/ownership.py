@@ -18,6 +18,16 @@ class UntrustedError(ValueError):
     """Other users can read or write a file that they must not. The message is one line."""
 
 
+def check_folder(folder: str, remedy: str, owner: int | None = None) -> None:
+    """Check that no other user can replace files of a folder; the arguments are as of `read_own`.
+
+    Raises UntrustedError; OSError: there is no such folder.
+    """
+    objection = _objection(folder, os.stat(folder), owner)
+    if objection is not None:
+        raise UntrustedError(f"{folder} is not used: {objection}; {remedy}")
+
+
 def read_own(path: str, remedy: str, owner: int | None = None, *, secret: bool = False) -> bytes:
     """Return the content of a file that was found by search.
 

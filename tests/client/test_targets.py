@@ -164,6 +164,7 @@ def test_a_file_that_others_can_change_or_read(
         ('{"contexts": {"a": {"url": "x", "port": "1"}}}', "must not have 'port'"),
         ('{"contexts": {"a": {"url": "x", "token": "a", "token_file": "b"}}}', "both"),
         ('{"current": "b", "contexts": {}}', "current must be the name"),
+        ('{"current": [], "contexts": {}}', "current must be the name"),
         ('{"curent": "b"}', "must not have 'curent'"),
         ("[" * 100_000, "cannot be read"),
     ],

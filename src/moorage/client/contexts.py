@@ -15,7 +15,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from moorage.ownership import read_own
+from moorage.ownership import check_folder, read_own
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 """The name of a context: a word that needs no quotes in a shell, and is no option."""
@@ -72,6 +72,11 @@ def read(path: str | None) -> Contexts:
         raise ValueError(f"{path} cannot be read as a file of contexts: {error}") from None
 
 
+def check_writable(path: str) -> None:
+    """Raise ValueError if another user could replace the file. Raises OSError."""
+    check_folder(os.path.dirname(path), REMEDY)
+
+
 def named(path: str | None, name: str) -> Context:
     """Return the context of a name. Raises ValueError: there is none; and as `read`."""
     found = read(path).by_name
@@ -110,7 +115,7 @@ def _decoded(value: Any) -> Contexts:
             raise ValueError(f"context {name} must not have both token and token_file")
         by_name[name] = Context(**texts)
     current = members.get("current")
-    if current is not None and current not in by_name:
+    if current is not None and not (isinstance(current, str) and current in by_name):
         raise ValueError("current must be the name of a context")
     return Contexts(by_name, current)
 

@@ -81,6 +81,12 @@ RESHAPE_ENTRIES_MAX = 200_000
 MACHINE_PLAN_ENTRIES_MAX = 10_000
 """Entries in the plan of a machine: a few for each of a thousand guests."""
 
+MACHINE_PROVIDERS_MAX = 2_048
+"""Providers in the tree of a machine to which its plan adds some: more than hardware has parts."""
+
+MACHINE_RESHAPES_MAX = 20
+"""Reshapes that the plans of one machine make within an hour: each leaves a record."""
+
 VIOLATIONS_ANSWERED_MAX = 500
 """Violations that a machine is answered: it reads at most 1 MiB."""
 

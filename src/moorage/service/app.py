@@ -12,6 +12,7 @@ from moorage.service.admission.service import Admission
 from moorage.service.batch.batch import Batches
 from moorage.service.batch.service_clock import ServiceClock
 from moorage.service.batch.transactor import Transactor
+from moorage.service.caller_turns import CallerTurns, finding_turns
 from moorage.service.chores import RETENTION_BY_DEFAULT, Chores, Retention
 from moorage.service.fair_turns import FairTurns
 from moorage.service.feed.catalog_index import CatalogIndex
@@ -56,6 +57,8 @@ class Service:
     saved: SavedCatalog | None
     """Where the catalog is saved for the next start; None: nowhere."""
     unsent: UnsentMemory = field(default_factory=UnsentMemory)
+    finding: CallerTurns = field(default_factory=finding_turns)
+    """Searches by a text: each looks at all things of all kinds."""
     token_ends: TokenEnds = field(init=False)
     imports: Imports = field(init=False)
     reshapes: Reshapes = field(init=False)

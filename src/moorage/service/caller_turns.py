@@ -44,3 +44,12 @@ class CallerTurns:
             self._numbers[who] -= 1
             if not self._numbers[who]:
                 del self._numbers[who], self._own[who]
+
+
+FINDS_OF_ONE_MAX, FINDS_WAITING_MAX = 16, 256
+"""Searches by a text of one caller, and of all, that run or wait."""
+
+
+def finding_turns() -> CallerTurns:
+    """Return the turns of searches by a text: each copies all names, and reads many leases."""
+    return CallerTurns("searches", FINDS_OF_ONE_MAX, FINDS_WAITING_MAX)

@@ -120,6 +120,21 @@ def test_a_token_is_asked_for_without_an_echo(native: Native, tmp_path: Path) ->
     assert "has the mode 0644" in refusal(125, "run", "--pool", "p", "--", "true", **where)
 
 
+def test_a_token_is_not_stored_where_others_can_replace_it(
+    native: Native, token: str, tmp_path: Path
+) -> None:
+    """The file is not even created: it would decide where the next token is sent."""
+    folder = tmp_path / "config/moorage"
+    folder.mkdir(parents=True)
+    folder.chmod(0o777)
+    where = {"XDG_CONFIG_HOME": str(tmp_path / "config")}
+    line = refusal(2, "login", native.url, "--token-file", token, **where)
+    assert "everybody can write to" in line
+    assert not [*folder.iterdir()]
+    folder.chmod(0o755)
+    answer("login", native.url, "--token-file", token, **where)
+
+
 def test_logins_at_once_lose_nothing(native: Native, token: str, tmp_path: Path) -> None:
     """Each replaces the file, and has read what the others wrote."""
     where = {"XDG_CONFIG_HOME": str(tmp_path)}

@@ -1,13 +1,21 @@
 """One text finds things of all kinds: those that the caller may list, and no others."""
 
+import asyncio
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 from uuid import UUID, uuid4
 
 import pytest
 
+from moorage.faces.native_api import RefusedError
+from moorage.faces.v1.in_process import InProcessApi
+from moorage.faces.web import Caller
+from moorage.service.caller_turns import FINDS_OF_ONE_MAX
+from moorage.wire.operations import finding
 from tests.faces.v1.leasing import ask, make_pool
 from tests.faces.v1.native import Native, Response
+from tests.service.running import running
 
 NEWEST = {"OpenStack_API_Version": "placement latest"}
 AGENT = str(UUID(int=0xABCDEF01 << 96 | 7, version=4))
@@ -91,6 +99,31 @@ def test_nobody_finds_what_he_may_not_list(native: Native, things: dict[str, str
     for kind, path in lists.items():  # the control: the lists themselves say the same
         may = native.ask("GET", f"/v1/{path}", token=bound).status == 200
         assert may == (kind == "pool"), kind
+
+
+def test_callers_take_turns(tmp_path: Path) -> None:
+    """Each search copies the names of all things: those of one caller do not pile up."""
+
+    async def scenario() -> None:
+        async with running(tmp_path / "moorage.sqlite") as one:
+            api, ended = InProcessApi(one.service), list[str]()
+
+            async def ask(name: str) -> int:
+                caller = Caller(user_id=name, project_id=None, roles=frozenset({"admin"}))
+                try:
+                    await api.call(caller, finding.FIND, query={"text": "quill"})
+                except RefusedError as refused:
+                    return refused.status
+                finally:
+                    ended.append(name)
+                return 200
+
+            callers = ["many"] * (FINDS_OF_ONE_MAX + 3) + ["other"]
+            statuses = await asyncio.gather(*map(ask, callers))
+            assert statuses == [200] * FINDS_OF_ONE_MAX + [503] * 3 + [200]
+            assert ended.index("other") <= 3 + 2  # the refused ones, and a turn
+
+    asyncio.run(scenario())
 
 
 def test_the_number_of_each_kind_is_bounded(native: Native) -> None:

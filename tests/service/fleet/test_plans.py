@@ -21,7 +21,8 @@ from moorage.core.ledger.reshaping.plan import (
     ReshapePlan,
 )
 from moorage.core.ledger.reshaping.violations import ViolationCode
-from moorage.service.fleet import plan_cases
+from moorage.core.limits import MACHINE_RESHAPES_MAX
+from moorage.service.fleet import plan_bounds, plan_cases
 from moorage.service.fleet import service as fleet_service
 from moorage.service.ledger import operator_cases, provider_cases
 from moorage.service.ledger.reshapes import ReshapeRefusal, Wish, request_of
@@ -185,7 +186,7 @@ def test_what_others_have_shaped_is_satisfied(url: str) -> None:
         assert outcome(await node.send(node.plan())) == (PlanOutcome.SATISFIED, None)
         assert len(await reshapes_of(pair.services[0])) == 1
         await pair.submit(provider_cases.ProviderUpdate(node.right, "other", False, None, False))
-        codes = await violations(node, node.plan(stay=frozenset({consumer_id(99)})))
+        codes = await violations(node, node.plan(stay=frozenset({consumer_id(node.guests[0])})))
         assert ViolationCode.PROVIDER_EXISTS in codes
 
     play(url, scenario)
@@ -293,7 +294,8 @@ def hostile(node: Node, other: Node, part: ProviderId) -> dict[str, tuple[Reshap
     Each is the plan of the node with one thing more, or in its place.
     """
     own, plan = ViolationCode.NOT_OWN, node.plan()
-    operators = ViolationCode.OPERATORS_ONLY
+    operators, unknown = ViolationCode.OPERATORS_ONLY, ViolationCode.CONSUMER_UNKNOWN
+    theirs_guest = consumer_id(other.guests[0])
     guests = [consumer_id(n) for n in node.guests]
     disk, theirs = Place(node.left, "DISK_GB"), Place(other.root, "VCPU")
     name, loose = node.child("x"), provider_id(77)
@@ -317,6 +319,11 @@ def hostile(node: Node, other: Node, part: ProviderId) -> dict[str, tuple[Reshap
         "their child": (beside(plan, parents={other.root: node.root}), own),
         "their end": (replace(plan, delete=frozenset({other.root})), own),
         "their generation": (replace(plan, expect=Generations({other.root: 1})), own),
+        "their guest": (replace(plan, stay=frozenset({theirs_guest})), unknown),
+        "their guest's generation": (
+            replace(plan, expect=Generations({}, {theirs_guest: 1})),
+            unknown,
+        ),
         "another's part": (beside(plan, rename={part: node.child("mine")}), own),
         "below another": (new(uuid_for(other.root, name), name, other.root), own),
         "a root": (new(child, name, None), own),
@@ -422,17 +429,66 @@ def test_children_inherit_what_closes_the_machine(url: str) -> None:
 
 def test_only_so_many_plans_wait(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Others are asked to come again, so that claims are not behind all of them."""
-    monkeypatch.setattr(fleet_service, "PLANS_WAITING_MAX", 1)
+    monkeypatch.setattr(plan_bounds, "PLANS_WAITING_MAX", 1)
 
     async def scenario(pair: Pair) -> None:
-        one = pair.fleets[0]
         nodes = [await Node(pair, n).start() for n in (1, 2, 3)]
         found = await outcomes(*(node.send(node.plan()) for node in nodes))
         assert Code.OVERLOADED in found
         for node in nodes:
             await node.send(node.plan())
             assert await node.totals() == SPLIT
-        assert one._plans == 0
+
+    play(url, scenario)
+
+
+def test_one_machine_takes_few_places(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It does not fill the line of plans by sending many at once."""
+    monkeypatch.setattr(plan_bounds, "PLANS_WAITING_MAX", 4)
+
+    async def scenario(pair: Pair) -> None:
+        node, other = await Node(pair).start(), await Node(pair, 2).start()
+        many = [node.plan(fungible=frozenset({f"CUSTOM_{n}"})) for n in range(8)]
+        *found, last = await outcomes(*map(node.send, many), other.send(other.plan()))
+        assert found.count(Code.OVERLOADED) == 8 - plan_bounds.PLANS_OF_ONE_MAX
+        assert not isinstance(last, Code)
+        assert await other.totals() == SPLIT
+
+    play(url, scenario)
+
+
+def test_a_machine_changes_its_shape_a_few_times_an_hour(url: str) -> None:
+    """Each time leaves a record, and the id of a boot is what the machine says. Others go on."""
+
+    async def scenario(pair: Pair) -> None:
+        node, other = await Node(pair).start(), await Node(pair, 2).start()
+        await node.send(node.plan())
+        names = [{node.left: node.child(f"x{n}")} for n in range(MACHINE_RESHAPES_MAX)]
+        for name in names[:-1]:
+            await node.send(ReshapePlan(rename=name))
+        with refused(Code.LIMIT_EXCEEDED):
+            await node.send(ReshapePlan(rename=names[-1]))
+        assert len(await reshapes_of(pair.services[0])) == MACHINE_RESHAPES_MAX
+        assert outcome(await other.send(other.plan()))[0] is PlanOutcome.DONE
+
+    play(url, scenario)
+
+
+def test_consumers_elsewhere_are_nobodys_business(url: str) -> None:
+    """A refusal is the same whether a consumer exists elsewhere or nowhere, and has no figures."""
+
+    async def scenario(pair: Pair) -> None:
+        node, other = await Node(pair).start(), await Node(pair, 2).start()
+        there, nowhere = consumer_id(other.guests[0]), consumer_id(99)
+        said = []
+        for uuid in (there, nowhere):
+            wish = node.plan(expect=Generations({}, {uuid: 77}))
+            with pytest.raises(ReshapeRefusal) as caught:
+                await node.send(wish)
+            said.append([replace(one, consumer=None) for one in caught.value.planned.violations])
+            assert not caught.value.planned.generations.consumers
+            said[-1] = [replace(one, message=one.message.replace(uuid, "")) for one in said[-1]]
+        assert said[0] == said[1]
 
     play(url, scenario)
 

@@ -102,6 +102,20 @@ def check_project(bound: str | None, wanted: str) -> None:
         raise _forbidden(f"This token is bound to the project '{bound}'.")
 
 
+def sees_places(caller: Caller, project: str | None) -> bool:
+    """Return whether a caller may know who is placed where: no list shows that to others.
+
+    `project` is the one that the caller is bound to.
+    """
+    return caller.scope is None and project is None
+
+
+def check_places(caller: Caller, project: str | None, what: str) -> None:
+    """Check that a caller may ask by what shows who is placed where. Raises ProblemError: 403."""
+    if not sees_places(caller, project):
+        raise _forbidden(f"{what} shows what consumers hold, which this token may not see.")
+
+
 def check_scope(scope: Scope | None, names: Collection[str], *, every: bool = True) -> None:
     """Check that names are within a scope; None covers every name. Raises ProblemError: 403.
 

@@ -45,7 +45,11 @@ async def find(request: Finding) -> Findings:
     check_text("text", asked.text.strip(), FIND_TEXT_LENGTH_MAX, FIND_TEXT_LENGTH_MIN)
     if not 1 <= asked.limit <= FIND_LIMIT_MAX:
         raise Error(Code.INVALID, f"limit must be from 1 to {FIND_LIMIT_MAX}.")
-    text, most = asked.text.strip().casefold(), asked.limit
+    async with request.service.finding.of(request.caller.identity):
+        return await _found(request, asked.text.strip().casefold(), asked.limit)
+
+
+async def _found(request: Finding, text: str, most: int) -> Findings:
     answer = Findings(found=[], more=[])
     for search in SEARCHES:
         if _may_list(request, search.listed_by):

@@ -12,16 +12,18 @@ SOURCES_MAX = 4_096
 
 
 class SignInAttempts:
-    """Notes by source, in memory: of failures, or of sessions that were opened.
+    """Notes by source, in memory: of failures, or of what each leaves a row or a record.
 
     Args:
-        clock: measures the minute.
-        most: notes within a minute.
+        clock: measures the time.
+        most: notes within that time.
+        within: microseconds.
     """
 
-    def __init__(self, clock: Clock, most: int = FAILURES_MAX) -> None:
+    def __init__(self, clock: Clock, most: int = FAILURES_MAX, within: int = MINUTE) -> None:
         self._clock = clock
         self._most = most
+        self._within = within
         self._failures: OrderedDict[str, deque[int]] = OrderedDict()
 
     def wait(self, source: str) -> float:
@@ -29,7 +31,7 @@ class SignInAttempts:
         failures = self._recent(source)
         if len(failures) < self._most:
             return 0.0
-        return (failures[0] + MINUTE - self._clock.monotonic()) / SECOND
+        return (failures[0] + self._within - self._clock.monotonic()) / SECOND
 
     def note(self, source: str) -> None:
         """Note one more."""
@@ -42,7 +44,7 @@ class SignInAttempts:
 
     def _recent(self, source: str) -> deque[int]:
         failures = self._failures.get(source, deque(maxlen=self._most))
-        since = self._clock.monotonic() - MINUTE
+        since = self._clock.monotonic() - self._within
         while failures and failures[0] <= since:
             failures.popleft()
         return failures

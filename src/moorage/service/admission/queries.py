@@ -60,6 +60,8 @@ class LeaseFilter(Struct, frozen=True):
     """They have allocations of this one, or ask for them; None: of any, or none."""
     machine: frozenset[str] = frozenset()
     """Names and UUIDs that mean the machine which they concern; empty: any machine, or none."""
+    placed: bool = True
+    """Whether a lease concerns a machine that only its allocations name."""
 
     def __bool__(self) -> bool:
         scanned = self.older is not None or self.consumer is not None
@@ -96,7 +98,7 @@ class LeaseFilter(Struct, frozen=True):
         if governed and not machine.isdisjoint(lease.key.split("/")[1:2]):
             return True
         # Few leases have allocations: most of these are not decoded.
-        if held is None or not any(name in held for name in machine):
+        if not self.placed or held is None or not any(name in held for name in machine):
             return False
         return not machine.isdisjoint(holding_of(held).allocations)
 

@@ -2,7 +2,8 @@
 
 Start with `service.py`, the operations that faces may call. `agent_cases.py` has the use case
 behind every change of an agent, which the ledger follows in the same batch, and those of agents;
-`plan_cases.py` has reports with a plan, of which `plan_bounds.py` refuses what is of others;
+`plan_cases.py` has reports with a plan, of which `plan_bounds.py` refuses what is of others
+or too much;
 `policy_cases.py` has those of operators, `group_defaults.py` makes members follow their group;
 `agent_audit.py` says what the audit trail keeps.
 `directory.py` has all agents in memory, and counts of them; `queries.py` reads rows,

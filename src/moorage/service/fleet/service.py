@@ -7,7 +7,7 @@ from moorage.core.clock import Clock, Instant
 from moorage.core.errors import Code, Error
 from moorage.core.fleet import plans, reports, starts
 from moorage.core.fleet.facts import Changes
-from moorage.core.fleet.model import Agent, Group, Liveness, MachineReport
+from moorage.core.fleet.model import Agent, Group, Liveness, MachineReport, PlanOutcome
 from moorage.core.fleet.registering import RegisterSpec
 from moorage.core.fleet.starts import Start
 from moorage.core.fleet.ttl import TTL_RANGE, TtlRange, next_in
@@ -32,14 +32,11 @@ from moorage.service.fleet.liveness_cases import (
     GroupConfirm,
 )
 from moorage.service.fleet.liveness_loop import LivenessLoop
-from moorage.service.fleet.plan_bounds import check_own
+from moorage.service.fleet.plan_bounds import PlanTurns, check_own
 from moorage.service.fleet.plan_cases import AgentPlanned, AgentSettled
 from moorage.service.fleet.queries import FleetQueries
 from moorage.service.ledger.reshapes import request_of
 from moorage.store.api import Engine
-
-PLANS_WAITING_MAX = 64
-"""Reports whose plan waits until those before it are carried out; machines try again later."""
 
 AGAIN_SECONDS = 5.0
 """How often a wait for a start looks again: allocations before it may end without a report."""
@@ -63,10 +60,7 @@ class Fleet:
     ) -> None:
         self._engine = engine
         self._index = index
-        self._planning = asyncio.Semaphore(1)
-        """Plans are alone in their batches: claims go between two of them."""
-        self._plans = 0
-        """Reports whose plan waits for that."""
+        self._plan_turns = PlanTurns(clock)
         self._transactor = transactor
         self._feed = index.feed
         self._followers = followers
@@ -130,7 +124,7 @@ class Fleet:
         """Record the full state of a machine, and carry out its plan once for each boot.
 
         `Agent.plan` of the answer says what became of it. Raises ReshapeRefusal and `Error`, see
-        `AgentPlanned`; also OVERLOADED.
+        `AgentPlanned`; also those of `PlanTurns.of`.
         """
         digest = await asyncio.to_thread(request_of, plan)
         await self._caught_up()
@@ -138,14 +132,8 @@ class Fleet:
         case = AgentSettled(uuid, by, report, plan, digest, known=known)
         agent = await self._transactor.submit(case)
         if not _is_settled(agent, report, digest):
-            if self._plans >= PLANS_WAITING_MAX:
-                raise Error(Code.OVERLOADED, "Plans of many machines wait; try again later.")
-            self._plans += 1
-            try:
-                async with self._planning:
-                    agent = await self._planned(agent, report, plan, digest, by)
-            finally:
-                self._plans -= 1
+            async with self._plan_turns.of(uuid):
+                agent = await self._planned(agent, report, plan, digest, by)
         return self._heard(agent)
 
     async def _planned(
@@ -154,7 +142,10 @@ class Fleet:
         root = plans.check_may_plan(agent)
         check_own(await self._index.current(), root, plan)
         case = AgentPlanned(agent.uuid, by, report, plan, digest, known=agent)
-        return await self._transactor.submit(case)
+        planned = await self._transactor.submit(case)
+        if planned.plan is not None and planned.plan.outcome is PlanOutcome.DONE:
+            self._plan_turns.note(agent.uuid)
+        return planned
 
     def _heard(self, agent: Agent) -> Agent:
         self.liveness_loop.signs.note(agent.number)

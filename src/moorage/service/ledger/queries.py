@@ -10,6 +10,7 @@ from moorage.core.errors import Code, Error
 from moorage.core.ids import ConsumerId, ProviderId
 from moorage.core.ledger.model import Consumer
 from moorage.service import errors
+from moorage.service.caller_turns import CallerTurns
 from moorage.service.pages import check_limit, page_of, rows_to_read
 from moorage.store.api import Engine
 from moorage.store.ledger import reads as ledger_reads
@@ -30,6 +31,10 @@ UUID_LENGTH = 36
 
 LOOKED_AT_MAX = 2_000
 """Consumers that are looked at for one page."""
+
+SUMS_OF_ONE_MAX, SUMS_WAITING_MAX = 16, 256
+"""Pages of sums of one caller, and of all, that run or wait: each reads all consumers that it is
+about, in a thread that other reads need, too."""
 
 
 class ConsumerFilter(Struct, frozen=True, kw_only=True):
@@ -95,6 +100,10 @@ class LedgerQueries:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
+        self._sums, self._sums_of_one = (
+            CallerTurns("sums", SUMS_OF_ONE_MAX, SUMS_WAITING_MAX) for _ in range(2)
+        )
+        """Of all projects, and of one: they share no thread."""
 
     async def consumer(self, uuid: ConsumerId) -> Consumer | None:
         """Return a consumer with its allocations, or None if it has none."""
@@ -151,17 +160,22 @@ class LedgerQueries:
         found, following = _page_of_those(wanted, window.consumers, wanted_max, rows_max)
         return ConsumersFound(found, following, window.revision, window.holders)
 
-    async def usages_page(self, wanted: UsageFilter, after: Place, limit: int) -> UsageWindow:
+    async def usages_page(
+        self, wanted: UsageFilter, after: Place, limit: int, *, who: str
+    ) -> UsageWindow:
         """Sum up what consumers hold, as of one revision, at most `limit` sums after a place.
 
-        Sums of all projects may take seconds, in the thread for reads that do.
+        Sums of all projects may take seconds, in the thread for reads that do. `who` asks: callers
+        take turns.
 
-        Raises `Error`: INVALID for a wrong limit; LIMIT_EXCEEDED, one sum has too many classes.
+        Raises `Error`: INVALID for a wrong limit; LIMIT_EXCEEDED, one sum has too many classes;
+        OVERLOADED, too many wait.
         """
         check_limit(limit)
         plan, slow = usages_window(wanted, after, limit), wanted.project_id is None
-        with errors.translated():
-            window = await self._engine.read_aside(plan, slow=slow)
+        async with (self._sums if slow else self._sums_of_one).of(who):
+            with errors.translated():
+                window = await self._engine.read_aside(plan, slow=slow)
         if window.wide:
             raise Error(
                 Code.LIMIT_EXCEEDED,

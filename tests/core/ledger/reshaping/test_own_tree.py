@@ -4,12 +4,13 @@ from msgspec.structs import replace
 
 from moorage.core.ids import AgentId
 from moorage.core.ledger.facts import Changes, Facts
-from moorage.core.ledger.model import Inventory
+from moorage.core.ledger.model import SHARING_TRAIT, Inventory, Tags
 from moorage.core.ledger.reshaping import plan as plans
 from moorage.core.ledger.reshaping.own_tree import Machine, uuid_for
 from moorage.core.ledger.reshaping.plan import NewProvider, ReshapePlan
 from moorage.core.ledger.reshaping.planning import Planned, plan_reshape
 from moorage.core.ledger.reshaping.satisfied import is_satisfied
+from moorage.core.limits import MACHINE_PROVIDERS_MAX
 from tests.core.ledger.build import C1, NOW, add_provider
 from tests.core.ledger.reshaping.worlds import (
     VF,
@@ -63,8 +64,8 @@ def test_an_agent_moves_what_it_manages_itself() -> None:
 
 
 def test_what_another_agent_manages_is_not_its() -> None:
-    """Not even below its own root."""
-    assert codes(by_machine(machine(OTHER), away())) == ["not_own"]
+    """Not even below its own root; and who is there is not shown."""
+    assert codes(by_machine(machine(OTHER), away())) == ["not_own", "consumer_unknown"]
 
 
 def test_nothing_is_shown_of_what_is_not_its() -> None:
@@ -109,3 +110,25 @@ def test_a_satisfied_plan_has_nothing_left_to_do() -> None:
     assert not satisfied()
     wish = replace(away(), create=(replace(away().create[0], name="compute-1_gpu1"),))
     assert not satisfied()
+
+
+def test_a_machine_does_not_grow_without_an_end() -> None:
+    """Children count with those that are there; a plan that adds none is not about that."""
+    known, names = machine(), [f"compute-1_{n}" for n in range(MACHINE_PROVIDERS_MAX)]
+    new = tuple(NewProvider(uuid_for(R, name), name, R) for name in names)
+    assert codes(by_machine(known, ReshapePlan(create=new[2:]))) == []
+    assert codes(by_machine(known, ReshapePlan(create=new[1:]))) == ["too_large"]
+    done(known, by_machine(known, ReshapePlan(create=new[2:])))
+    assert codes(by_machine(known, ReshapePlan(create=new[:1]))) == ["too_large"]
+    assert codes(by_machine(known, ReshapePlan(rename={new[2].uuid: "compute-1_x"}))) == []
+    some = replace(ReshapePlan(create=new[:1]), delete=frozenset({new[2].uuid}))
+    assert codes(by_machine(known, some)) == []
+
+
+def test_a_machine_does_not_share_what_it_has_with_others() -> None:
+    """Those of an aggregate would get units of it; what an operator has shared stays so."""
+    known, shared = machine(), frozenset({SHARING_TRAIT})
+    wish = ReshapePlan(traits={B: shared})
+    assert codes(by_machine(known, wish)) == ["operators_only"]
+    known.tags[B] = Tags(shared, frozenset())
+    assert codes(by_machine(known, wish)) == []

@@ -172,6 +172,16 @@ def test_the_lease_of_a_consumer(native: Native) -> None:
             found = native.ask("GET", f"/v1/leases?{query}").body["leases"]
             assert [one["id"] for one in found] == [wanted], query
     assert native.ask("GET", f"/v1/leases?consumer={uuid4()}").body["leases"] == []
+    assert len(native.ask("GET", f"/v1/leases?machine={root}").body["leases"]) == 3
+    scoped = {"name": "sweeper", "role": "janitor", "scope": {"pool": [pool]}}
+    janitor = native.ask("POST", "/v1/tokens", scoped).body["token"]
+    for token in (native.token("reader", "p"), native.token("user", "p"), janitor):
+        # It would say who is placed where, which no list shows to them.
+        listed = f"/v1/leases?pool={pool}"
+        assert len(native.ask("GET", listed, token=token).body["leases"]) == 4
+        assert native.ask("GET", f"{listed}&machine={root}", token=token).body["leases"] == []
+        refused = native.ask("GET", f"{listed}&consumer={guest}", token=token)
+        assert (refused.status, refused.body["code"]) == (403, "forbidden")
     assert native.ask("GET", "/v1/leases?consumer=x").status == 400
 
 

@@ -26,6 +26,8 @@ def change(decide: Callable[[Contexts], Contexts]) -> None:
         raise Failure(USAGE, "this user has no home: name a folder with XDG_CONFIG_HOME")
     try:
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        with _reported():
+            contexts.check_writable(path)
         with _locked(f"{path}.lock"):
             with _reported():
                 before = contexts.read(path)

@@ -48,9 +48,13 @@ def _open(link: str) -> None:
 
     The command line of the browser, which everybody on the machine sees, then has no code.
     """
-    import webbrowser  # deferred: most of the time nothing is opened
+    import webbrowser  # deferred, as the next one: most of the time nothing is opened
 
-    state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
+    from moorage.ownership import UntrustedError, check_folder
+
+    state = os.environ.get("XDG_STATE_HOME", "")
+    if not os.path.isabs(state):  # as the XDG Base Directory Specification has it
+        state = os.path.expanduser("~/.local/state")
     path = os.path.join(state, "moorage", "dashboard.html")
     quoted = html.escape(link)
     text = (
@@ -59,13 +63,14 @@ def _open(link: str) -> None:
     )
     try:
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+        check_folder(os.path.dirname(path), "name another folder with XDG_STATE_HOME")
         partial = f"{path}.{os.getpid()}"
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         with os.fdopen(os.open(partial, flags, 0o600), "w") as file:
             file.write(text)
         os.rename(partial, path)
         opened = webbrowser.open(f"file://{path}")
-    except (OSError, webbrowser.Error):
+    except (OSError, UntrustedError, webbrowser.Error):
         opened = False
     if not opened:
         say("moorage: no browser could be opened: open the link yourself", err=True)

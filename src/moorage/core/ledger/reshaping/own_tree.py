@@ -1,8 +1,9 @@
 """What the plan of a machine's agent may do: change the shape of its own tree, and nothing else.
 
 A token of an agent is on the machine that it speaks for. So its plan must not reach providers of
-others, must not take names and UUIDs that others need, and must not decide what operators decide:
-who loses units, what counts if evidence and ledger differ, how much may be oversold.
+others, must not take names and UUIDs that others need, must not learn of consumers elsewhere, must
+not grow without an end, and must not decide what operators decide: who loses units, what counts if
+evidence and ledger differ, how much may be oversold.
 """
 
 from collections.abc import Iterable, Iterator
@@ -12,9 +13,16 @@ from msgspec import Struct
 
 from moorage.core.ids import AgentId, ProviderId
 from moorage.core.ledger.facts import Facts
+from moorage.core.ledger.model import SHARING_TRAIT
 from moorage.core.ledger.providers import subtree_of
-from moorage.core.ledger.reshaping.plan import Figures, ReshapePlan, named_providers
+from moorage.core.ledger.reshaping.plan import (
+    Figures,
+    ReshapePlan,
+    named_consumers,
+    named_providers,
+)
 from moorage.core.ledger.reshaping.violations import Violation, ViolationCode
+from moorage.core.limits import MACHINE_PROVIDERS_MAX
 
 
 class Machine(Struct, frozen=True):
@@ -41,6 +49,8 @@ def beyond(facts: Facts, plan: ReshapePlan, machine: Machine) -> Iterator[Violat
     below = [] if root is None else subtree_of(facts, root)
     own = {one.uuid for one in below if one.agent in (None, machine.agent)}
     yield from foreign(touched_providers(plan) - own)
+    yield from _grown(plan, len(below))
+    yield from _foreign_consumers(facts, plan, own)
     if root is not None:
         yield from _named(plan, own, root.name)
     yield from _root(plan, machine.root)
@@ -56,6 +66,31 @@ def foreign(uuids: Iterable[ProviderId]) -> Iterator[Violation]:
     for uuid in sorted(uuids):
         message = f"Provider {uuid} is not in the tree of this machine, or another agent has it."
         yield Violation(ViolationCode.NOT_OWN, message, provider=uuid)
+
+
+def _grown(plan: ReshapePlan, present: int) -> Iterator[Violation]:
+    """Yield a violation if a plan adds providers to more than a machine has."""
+    after = present + len(plan.create) - len(plan.delete)
+    if plan.create and after > MACHINE_PROVIDERS_MAX:
+        message = (
+            f"The machine would have {after} providers; its plan may add some up to"
+            f" {MACHINE_PROVIDERS_MAX}."
+        )
+        yield Violation(ViolationCode.TOO_LARGE, message, amount=after)
+
+
+def _foreign_consumers(
+    facts: Facts, plan: ReshapePlan, own: set[ProviderId]
+) -> Iterator[Violation]:
+    """Yield a violation for each named consumer that holds nothing of the machine.
+
+    It does not say whether the consumer holds something elsewhere, nor its generation.
+    """
+    for uuid in sorted(named_consumers(plan) | plan.expect.consumers.keys()):
+        held = facts.consumers.get(uuid)
+        if held is None or own.isdisjoint(held.allocations):
+            message = f"Consumer {uuid} holds nothing of this machine."
+            yield Violation(ViolationCode.CONSUMER_UNKNOWN, message, consumer=uuid)
 
 
 def uuid_for(parent: ProviderId, name: str) -> ProviderId:
@@ -136,6 +171,9 @@ def _operators_only(facts: Facts, plan: ReshapePlan) -> Iterator[Violation]:
     for uuid, traits in sorted(plan.traits.items()):
         if lost := facts.tags_of(uuid).traits - traits:
             message = f"Provider {uuid} would lose {min(lost)}: a machine only adds traits."
+            yield Violation(ViolationCode.OPERATORS_ONLY, message, provider=uuid)
+        if SHARING_TRAIT in traits - facts.tags_of(uuid).traits:
+            message = f"Provider {uuid} would share what it has: only an operator may add that."
             yield Violation(ViolationCode.OPERATORS_ONLY, message, provider=uuid)
     known = [facts.providers[uuid] for uuid in touched_providers(plan) if uuid in facts.providers]
     closed = {None if one.withheld is None else one.withheld.by for one in known}

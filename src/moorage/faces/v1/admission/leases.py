@@ -97,6 +97,8 @@ async def page(request: Request[None, wire.LeasesAsked]) -> wire.LeasePage:
         authorization.check_scope(scope, [asked.pool])
     elif scope is not None and not request.governs:
         raise Error(Code.INVALID, "This token must name a pool of its scope: ?pool=NAME.")
+    if asked.consumer is not None:
+        authorization.check_places(request.caller, request.project, "consumer")
     views, following, as_of = await request.service.admission.queries.leases(
         asked.cursor,
         asked.limit,
@@ -114,6 +116,7 @@ async def page(request: Request[None, wire.LeasesAsked]) -> wire.LeasePage:
                 else ConsumerId(uuid_of(asked.consumer, "A consumer"))
             ),
             machine=machine_of(asked.machine),
+            placed=authorization.sees_places(request.caller, request.project),
         ),
     )
     if scope is not None:

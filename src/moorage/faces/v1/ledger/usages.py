@@ -28,7 +28,9 @@ async def page(request: Request[None, UsagesAsked]) -> UsagePage:
         kind=asked.type,
         resource_class=asked.resource_class,
     )
-    window = await request.service.reads.usages_page(wanted, _place(asked.cursor), asked.limit)
+    window = await request.service.reads.usages_page(
+        wanted, _place(asked.cursor), asked.limit, who=request.caller.identity
+    )
     following = window.following
     return UsagePage(
         lines=[_line(asked.by, one) for one in window.sums],
