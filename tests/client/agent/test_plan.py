@@ -9,7 +9,7 @@ import pytest
 
 from moorage.client.agent.plan import PLAN_REFUSED, VIOLATIONS_SAID_MAX, Plan, plan_read
 from moorage.client.transport import UnreachableError
-from moorage.wire.fleet import AgentPlan
+from moorage.wire.changes import AgentPlan
 from tests.client.agent.conversation import BOOT, Conversation
 from tests.client.agent.fleet_server import Refusal
 
