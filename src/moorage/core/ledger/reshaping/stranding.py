@@ -41,7 +41,8 @@ def stranded(effects: Sequence[Effect], tickets: Iterable[Ticket], more: bool) -
         if isinstance(one, InventorySet)
     }
     found: dict[ConsumerId, LeaseId | None] = {}
-    count, first = 0, None
+    first: Key | None = None
+    count = 0
     for ticket in tickets:
         lost = next((key for key in sorted(_asked(ticket)) if _is_lost(ticket, key, changed)), None)
         if lost is not None:

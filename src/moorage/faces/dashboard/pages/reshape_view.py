@@ -158,7 +158,7 @@ def returning_of(plan: ReshapePlanned, left_out: Sequence[str]) -> Bounded:
 
     The others follow that would be created again and that no lease has.
     """
-    ended = [one.consumer for one in plan.violations if one.code == ViolationCode.LEASE_ENDED]
+    ended = [one.consumer or "" for one in plan.violations if one.code == ViolationCode.LEASE_ENDED]
     again = [one.consumers for one in plan.notes if one.code == NoteCode.CREATED_AGAIN]
     whys = dict.fromkeys(left_out, "")
     for why, found in (
@@ -166,7 +166,7 @@ def returning_of(plan: ReshapePlanned, left_out: Sequence[str]) -> Bounded:
         ("no lease has it", [uuid for one in again for uuid in one]),
     ):
         for uuid in found:
-            whys.setdefault(uuid or "", why)
+            whys.setdefault(uuid, why)
     shown = [Returning(uuid, why, uuid in left_out) for uuid, why in whys.items()]
     return _bounded(shown[:LEAVE_OUT_SHOWN], len(shown))
 
