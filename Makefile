@@ -283,7 +283,7 @@ soak: $(VENV)/dev.stamp metal3-soak ## Run the randomised tests for longer, with
 	MOORAGE_SOAK=1 $(PYTEST) --timeout 0 -n $(BUSY_WORKERS) tests/simulation \
 		$$(grep -rl --include='test_*.py' SOAK tests/compare tests/e2e tests/integrations tests/store | grep -v test_loop) $(ARGS)
 
-mutate: $(VENV)/dev.stamp ## Plant bugs in pools, agents and provisioning; fail unless all are found (10 minutes)
+mutate: $(VENV)/dev.stamp ## Plant bugs in pools, agents, provisioning, reshapes; fail unless all are found (10 minutes)
 	MOORAGE_SEEDS=all $(BIN)/python -m tests.simulation.mutation.mutants
 
 format: $(VENV)/dev.stamp ## Format the code and fix what can be fixed automatically

@@ -9,6 +9,9 @@ from moorage.faces.dashboard.routes import ENTRIES
 
 P = TypeVar("P")
 
+CLAIM = "/ui/fit/claim"
+"""The page that shows what a question claims; without a question there is none."""
+
 
 def paths() -> set[tuple[str, str]]:
     """Return the methods and paths of everything that the dashboard shows."""
@@ -21,4 +24,6 @@ def pages(probe: Callable[..., P], session: Session, pool: str, machine: str) ->
         one = UNDOING if "/reshapes/" in path else machine
         address = path.replace("{name+}", pool).replace("{id}", one)
         address = address.replace("{operation}", "create_lease")
+        if path == CLAIM:
+            address = f"{CLAIM}?resources=VCPU:1"
         yield probe(f"page {path}", "GET", path, session.get(address))

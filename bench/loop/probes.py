@@ -14,7 +14,7 @@ from bench.fleet import FLAT, FLAT_HOST, Fleet, identifier
 from bench.loop.fleet_probes import fleet, reporters
 from bench.loop.import_probes import imports
 from bench.loop.page_probes import pages, paths
-from bench.loop.reshape_probes import reshapes
+from bench.loop.reshape_probes import machine_plans, reshapes
 from bench.loop.slot_probes import slots
 from bench.wire import NOBODY, Session, request
 from moorage.faces.placement.routes import routes
@@ -355,6 +355,7 @@ def v1(sizes: Sizes) -> Iterator[Probe]:
     yield from imports(asked)
     guests = [CONSUMER.format(7, n) for n in range(sizes.planned)]
     yield from reshapes(asked, PLANNED, identifier(8, 2), guests, 1_000_000)
+    yield from machine_plans(asked, PLANNED, "planned", guests, 1_000_000)
     yield asked("check", "POST", "/v1/database/check")
     yield asked("backup", "POST", "/v1/database/backup", "", {"name": "held.copy"})
     yield asked("new epoch", "POST", "/v1/database/epoch")

@@ -93,6 +93,12 @@ VIOLATIONS_ANSWERED_MAX = 500
 RESHAPE_NUMBER_MAX = 1 << 53
 """The highest number in a reshape plan: every JSON library reads it exactly."""
 
+TICKETS_READ_MAX = 1_000
+"""Waiting tickets that a preview of a plan looks at: those that ask for what may change."""
+
+TICKETS_NAMED_MAX = 100
+"""Waiting tickets that a preview names."""
+
 RESHAPE_BYTES_MAX = 8 << 20
 """Bytes of JSON that are kept of one reshape: what it has changed, and how it is undone."""
 

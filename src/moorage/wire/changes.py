@@ -16,6 +16,7 @@ from moorage.wire.enums import (
     Expire,
     Liveness,
     OnRetry,
+    PlanOutcome,
     Policy,
     Readiness,
     Result,
@@ -310,8 +311,26 @@ class FailureValue:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AgentPlan:
+    """The last plan of an agent, and what became of it in the boot `boot_id`.
+
+    `digest` is of the plan. `reshape` is the reshape that has carried it out, in this boot or in an
+    earlier one; null: others have made the shape.
+    """
+
+    digest: str
+    boot_id: str
+    outcome: PlanOutcome
+    at: datetime
+    reshape: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AgentValue:
-    """An agent, by its UUID. Its parts are by the UUIDs of their providers."""
+    """An agent, by its UUID. Its parts are by the UUIDs of their providers.
+
+    `plan` is the last one that it has sent and that was not refused.
+    """
 
     uuid: str
     group: str
@@ -335,6 +354,7 @@ class AgentValue:
     updated_at: datetime
     registered_at: datetime | None
     reported_at: datetime | None
+    plan: AgentPlan | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

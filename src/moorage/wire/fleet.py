@@ -10,14 +10,13 @@ from dataclasses import field
 from datetime import datetime
 from typing import Literal
 
-from moorage.wire.changes import FailureValue
+from moorage.wire.changes import AgentPlan, FailureValue
 from moorage.wire.dataclass import dataclass
 from moorage.wire.enums import (
     AgentState,
     Directive,
     Liveness,
     Phase,
-    PlanOutcome,
     Policy,
     Readiness,
     Silence,
@@ -113,21 +112,6 @@ class ReportRequest:
     consumers: list[str] | None = None
     failure: AgentFailure | None = None
     plan: ReshapePlan | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentPlan:
-    """The last plan of an agent, and what became of it in the boot `boot_id`.
-
-    `digest` is of the plan. `reshape` is the reshape that has carried it out, in this boot or in an
-    earlier one; null: others have made the shape.
-    """
-
-    digest: str
-    boot_id: str
-    outcome: PlanOutcome
-    at: datetime
-    reshape: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -200,8 +200,9 @@ class ReshapeNote:
     """What an operator should think of; it stands in the way of nothing.
 
     `code` is stable: created_again, for consumers that would exist again and that no lease has;
-    leases_lose, for consumers of granted leases that would lose units. `consumers` are whom it is
-    about, each with its lease, if that is known.
+    leases_lose, for consumers of granted leases that would lose units; tickets_stranded, for those
+    of waiting tickets that ask for units which would be gone, at most 100. `consumers` are whom it
+    is about, each with its lease or ticket, if that is known.
     """
 
     code: str

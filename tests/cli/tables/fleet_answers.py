@@ -4,7 +4,7 @@ from dataclasses import replace
 from uuid import UUID
 
 from moorage.wire.capacity import Capacity, CapacityLine, ProviderFilled
-from moorage.wire.changes import FailureValue
+from moorage.wire.changes import AgentPlan, FailureValue
 from moorage.wire.fleet import (
     Agent,
     AgentGroup,
@@ -18,8 +18,8 @@ from tests.cli.tables.building import before, built
 
 
 def agent(number: int) -> Agent:
-    """Return an agent; every fourth fails."""
-    failure = None
+    """Return an agent; every fourth fails, and has sent a plan."""
+    failure = plan = None
     if number % 4 == 3:
         failure = FailureValue(
             code="fragmented",
@@ -27,6 +27,13 @@ def agent(number: int) -> Agent:
             attempts=4,
             since=before(minutes=31),
             next_retry_at=None,
+        )
+        plan = AgentPlan(
+            digest=f"{number:02x}" * 32,
+            boot_id="4f7c1d1e-5a0a-4b52-9a44-0d5e8f5d7f10",
+            outcome="done",
+            at=before(minutes=32),
+            reshape="0b1f6a3e-7f0a-5a63-9f0e-2f7c6b1d8a55",
         )
     there = 311 if failure else 512
     pages = ManagedClass(
@@ -55,6 +62,7 @@ def agent(number: int) -> Agent:
         facts=MachineFacts(hostname=f"compute-{number:02d}.eu-1.example.org"),
         failure=failure,
         parts=[part],
+        plan=plan,
     )
 
 

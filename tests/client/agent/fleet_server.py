@@ -15,10 +15,10 @@ from urllib.parse import parse_qs, urlsplit
 
 import msgspec
 
+from moorage.wire.changes import AgentPlan
 from moorage.wire.enums import Directive
 from moorage.wire.fleet import (
     AgentOrders,
-    AgentPlan,
     AliveAnswer,
     AliveRequest,
     RegisterRequest,

@@ -23,7 +23,7 @@ from moorage.client.agent.backoff import Backoff
 from moorage.client.agent.hugepages import part_name
 from moorage.client.agent.protocol import PLAN, Machine, Protocol
 from moorage.client.run.api_types import StrangeAnswerError
-from moorage.wire import enums
+from moorage.wire import changes, enums
 from moorage.wire import fleet as wire
 
 PROVIDER = "8d4c1b1e-7f0a-4a63-9f0e-2f7c6b1d8a55"
@@ -48,7 +48,7 @@ def test_fields_are_those_of_the_native_api() -> None:
     assert set(AliveAnswer._fields) == names(wire.AliveAnswer)
     assert set(StartAnswer._fields) <= names(wire.StartAnswer)
     assert set(Failure._fields) == names(wire.AgentFailure)
-    assert set(SettledPlan._fields) <= names(wire.AgentPlan)
+    assert set(SettledPlan._fields) <= names(changes.AgentPlan)
     assert get_args(enums.Directive) == api_types.DIRECTIVES
     assert get_args(enums.PlanOutcome) == api_types.OUTCOMES
 

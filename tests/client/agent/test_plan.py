@@ -15,7 +15,7 @@ from moorage.client.agent.plan import (
     plan_read,
 )
 from moorage.client.transport import UnreachableError
-from moorage.wire.fleet import AgentPlan
+from moorage.wire.changes import AgentPlan
 from tests.client.agent.conversation import BOOT, Conversation
 from tests.client.agent.fleet_server import Refusal
 

@@ -188,8 +188,8 @@ def test_a_machine_is_its_whole_tree(native: Native, reader: Browser) -> None:
     gained = [sum(one[2] for one in answer["groups"]) for answer in (before, after)]
     assert gained[1] - gained[0] == 40
     page = reader.get(f"/ui/fleet/machines/{child['uuid']}")
-    assert every(page, "h1")[0].text == root["name"]
-    assert child["name"] in [one.text for one in every(page, "h2")]
+    assert title(page) == root["name"]
+    assert child["name"] in [one.text for one in every(page, "h3")]
 
 
 def test_what_the_script_has_is_not_sent_again(native: Native, reader: Browser) -> None:
@@ -217,7 +217,7 @@ def test_hostile_names_stay_text(native: Native, reader: Browser) -> None:
         wanted = {"uuid": str(uuid4()), "name": name, "inventories": inventories}
         created(native, {**wanted, "traits": [], "aggregates": []})
         page = reader.get(f"/ui/fleet/machines/{wanted['uuid']}")
-        assert every(page, "h1")[0].text == plain(name)
+        assert title(page) == plain(name)
         assert not every(page, "img", src="x")
     columns(native, reader, "group=name")
     names = json.loads(reader.get("/ui/fleet/names.json?group=name").body)["names"]
@@ -226,6 +226,11 @@ def test_hostile_names_stay_text(native: Native, reader: Browser) -> None:
     assert {one.text for one in every(page, "a")} & set(map(plain, HOSTILE))
     assert all(one.attributes.get("src") for one in every(page, "script"))
     assert not every(page, "img", src="x")
+
+
+def title(page: Page) -> str:
+    """Return the title of a page, without the button beside it."""
+    return every(page, "h1")[0].text.removesuffix(" Copy")
 
 
 class Agent:
@@ -269,7 +274,7 @@ def agent(native: Native) -> Agent:
 def test_the_page_of_an_agent(native: Native, reader: Browser, agent: Agent) -> None:
     """It shows desired, actual, offered and used, and the failure as text."""
     page = reader.get(f"/ui/agents/{agent.uuid}")
-    assert every(page, "h1")[0].text == "<i>host</i>"
+    assert title(page) == "<i>host</i>"
     row = every(page, "table", class_="capacity")[0].all("tr")[1]
     cells = {one.attributes["data-label"]: one.text for one in row.all("td", class_="number")}
     assert cells == {
@@ -308,6 +313,45 @@ def test_a_machine_has_the_condition_of_its_present_agent(native: Native, reader
     drawn = columns(native, reader, "group=agents")
     names = json.loads(reader.get("/ui/fleet/names.json?group=agents").body)["names"]
     assert drawn["condition"][names.index(root["name"])] != GONE
+
+
+def test_the_page_of_an_agent_says_what_became_of_its_plan(native: Native, reader: Browser) -> None:
+    """With a link to the reshape; without a plan there is nothing."""
+    uuid = str(uuid4())
+    path = f"/v1/agents/{uuid}"
+    native.ask("PUT", path, {"group": "north"})
+    parts = [{"provider": uuid, "name": "", "classes": {"CUSTOM_PAGES": {"eligible": 4}}}]
+    boot = {"boot_id": "boot-1", "facts": {"hostname": "planned"}, "parts": parts}
+    assert native.ask("POST", f"{path}/register", boot).status == 200
+    assert "Plan" not in facts_of(reader, uuid)
+    root = native.ask("GET", f"/v1/providers/{uuid}").body["name"]
+    child = f"{root}_usb"
+    new = {"uuid": str(uuid5(UUID(uuid), child)), "name": child, "parent": uuid}
+    report = {
+        "boot_id": "boot-1",
+        "report_generation": 1,
+        "desired_generation_seen": 1,
+        "phase": "done",
+        "actual": {uuid: {"CUSTOM_PAGES": 4}},
+        "plan": {"create": [new]},
+    }
+    answer = native.ask("PUT", f"{path}/report", report)
+    assert answer.status == 200, answer
+    plan = answer.body["plan"]
+    said = facts_of(reader, uuid)["Plan"]
+    assert said.startswith("carried out, ")
+    assert f"in boot boot-1, by reshape {plan['reshape'][:8]}; digest {plan['digest']}" in said
+    assert f"/ui/reshapes/{plan['reshape']}" in reader.get(f"/ui/agents/{uuid}").document.links
+    native.ask("POST", f"/v1/reshapes/{plan['reshape']}:undo", {})
+    assert native.ask("PUT", f"{path}/report", {**report, "report_generation": 2}).status == 200
+    assert facts_of(reader, uuid)["Plan"].startswith("carried out, and undone by an operator since")
+
+
+def facts_of(browser: Browser, uuid: str) -> dict[str, str]:
+    """Return the facts on the page of an agent, by their names."""
+    (shown,) = every(browser.get(f"/ui/agents/{uuid}"), "dl", class_="agent")
+    names, values = ([one.text for one in shown.all(tag)] for tag in ("dt", "dd"))
+    return dict(zip(names, values, strict=True))
 
 
 def test_only_operators_have_buttons(native: Native, agent: Agent) -> None:

@@ -8,18 +8,28 @@ from uuid import uuid4
 
 import pytest
 
-from moorage.faces.dashboard.pages.reshape_view import PROVIDERS_SHOWN, ROWS_SHOWN, view_of
+from moorage.faces.dashboard.pages.reshape_view import (
+    LEAVE_OUT_SHOWN,
+    PROVIDERS_SHOWN,
+    ROWS_SHOWN,
+    returning_of,
+    view_of,
+)
 from moorage.wire.reshapes import (
     ReshapeDelta,
     ReshapeEffect,
+    ReshapeGenerations,
     ReshapeLevel,
     ReshapeNode,
+    ReshapeNote,
     ReshapePlaceChange,
+    ReshapePlanned,
     ReshapeProviderChange,
     ReshapeSummary,
 )
 from tests.faces.dashboard.support.browserless import Browser, Page, signed_in
 from tests.faces.dashboard.support.elements import every
+from tests.faces.v1.leasing import ask, make_pool
 from tests.faces.v1.native import Native
 from tests.faces.v1.reshaping import PLACEMENT, Split
 
@@ -205,16 +215,101 @@ def test_what_was_not_shown_is_not_done(native: Native) -> None:
     assert native.ask("GET", f"/v1{path[3:]}").body["undone_by"] is not None
 
 
+def leased(native: Native, host: str) -> tuple[str, str]:
+    """Let a lease have a unit of a host; return the lease and its consumer."""
+    consumer = str(uuid4())
+    held = {"consumer": consumer, "allocations": {host: {"VGPU": 1}}}
+    wanted = {**held, "project_id": "p", "user_id": "u"}
+    answer = ask(native, make_pool(native), allocations=wanted)
+    assert answer.status == 201, answer
+    return answer.body["id"], consumer
+
+
+def choices(page: Page) -> dict[str, tuple[str, bool]]:
+    """Return what is said of each consumer that can be left out, and whether it is."""
+    found = {}
+    for one in every(page, "li"):
+        for box in one.all("input", name="leave_out"):
+            why = one.text.partition(box.attributes["value"])[2].strip(" :\n")
+            found[box.attributes["value"]] = (why, "checked" in box.attributes)
+    return found
+
+
 def test_whom_an_undo_creates_again_is_said(native: Native) -> None:
-    """The page says how the others can be left out; the control: a split creates nobody again."""
+    """The page lets the reader leave them out; the control: a split creates nobody again."""
     split = Split(native)
     browser = signed_in(native, "operator")
-    plain = f"/ui/reshapes/{committed(split)['id']}/undo"
-    assert "created again" not in browser.get(plain).document.text
+    plain = browser.get(f"/ui/reshapes/{committed(split)['id']}/undo")
+    assert "created again" not in plain.document.text
+    assert choices(plain) == {}
     split.plan = {"vacate": {split.guest: [split.child]}, "release": [split.guest]}
-    text = browser.get(f"/ui/reshapes/{committed(split)['id']}/undo").document.text
-    assert "1 consumer would be created again" in text
-    assert "--leave-out" in text
+    page = browser.get(f"/ui/reshapes/{committed(split)['id']}/undo")
+    assert "1 consumer would be created again" in page.document.text
+    assert choices(page) == {split.guest: ("no lease has it", False)}
+
+
+def test_consumers_of_ended_leases_are_left_out_by_a_click(native: Native) -> None:
+    """Otherwise it is refused; the page with the chosen ones undoes it without them."""
+    split = Split(native)
+    lease, mine = leased(native, split.host)
+    removed = [split.guest, mine]
+    split.plan = {"vacate": {one: [split.host] for one in removed}, "release": removed}
+    path = f"/ui/reshapes/{committed(split)['id']}/undo"
+    assert native.ask("DELETE", f"/v1/leases/{lease}").status == 200
+    browser = signed_in(native, "operator")
+    refused = browser.get(path)
+    assert "It cannot be undone." in refused.document.text
+    ended, guest = ("its lease has ended", False), ("no lease has it", False)
+    assert [*choices(refused).items()] == [(mine, ended), (split.guest, guest)]
+    (form,) = [one for one in refused.document.forms if one.action == path]
+    assert form.method == "get", "there is no button that undoes it"
+    for address in (f"{path}?leave_out={mine}", f"{path}?leave_out={mine.upper()}+"):
+        page = browser.get(address)
+        assert page.status == 200
+        assert choices(page) == {mine: ("left out", True), split.guest: guest}
+        assert "It cannot be undone." not in page.document.text
+    (form,) = [one for one in page.document.forms if one.method == "post" and one.action == path]
+    fields = {**form.fields, "sure": "yes"}
+    assert fields["leave_out"] == mine
+    other = {**fields, "leave_out": f"{mine} {split.guest}"}
+    answer = browser.ask("POST", path, other)
+    again = f"leave_out={mine}+{split.guest}&notice=undo-differs"
+    assert answer.headers["location"] == f"{path}?{again}"
+    both = browser.get(answer.headers["location"])
+    assert {*choices(both).values()} == {("left out", True)}
+    asked = browser.ask("POST", path, form.fields)
+    (sure,) = asked.document.forms
+    assert sure.fields == fields, "the question keeps whom it leaves out"
+    assert browser.ask("POST", path, sure.fields).headers["location"].endswith("reshape-undone")
+    held = {one: native.ask("GET", f"/v1/consumers/{one}").status for one in removed}
+    assert held == {split.guest: 200, mine: 404}
+
+
+def test_who_cannot_be_left_out_can_be_taken_back(native: Native) -> None:
+    """What is no UUID is refused; many more than a page lets choose are counted."""
+    split = Split(native)
+    path = f"/ui/reshapes/{committed(split)['id']}/undo"
+    browser = signed_in(native, "operator")
+    assert browser.get(f"{path}?leave_out=odd").status == 400
+    page = browser.get(f"{path}?leave_out={split.guest}")
+    assert "the reshape has not removed it" in page.document.text
+    assert choices(page) == {split.guest: ("left out", True)}
+    gone = {f"{number:032x}": None for number in range(LEAVE_OUT_SHOWN + 7)}
+    note = ReshapeNote(code="created_again", message="", consumers=gone)
+    plan = ReshapePlanned(
+        digest="",
+        effects=[],
+        summary=ReshapeSummary(providers=[], places=[], consumers=[]),
+        violations=[],
+        generations=ReshapeGenerations(),
+        revision=None,
+        notes=[note],
+    )
+    shown = returning_of(plan, ["a"])
+    assert [one.left_out for one in shown.rows] == [True, *[False] * (LEAVE_OUT_SHOWN - 1)]
+    assert shown.more == 8
+    address = "&".join(f"leave_out={uuid4()}" for _ in range(LEAVE_OUT_SHOWN))
+    assert browser.get(f"{path}?{address}").status == 200, "all of them fit into an address"
 
 
 def test_violations_name_their_places(native: Native) -> None:

@@ -1,7 +1,7 @@
 """Runs seeds until one of them fails.
 
 Run it as `python -m tests.simulation.mutation.hunt WHAT`: rules, slots, service, fleet, agent,
-provisioning, reporters, metal3, spellings, roots, client, search or presence.
+provisioning, reporters, metal3, spellings, roots, client, search, presence or reshapes.
 
 Prints which one, and why. Exit code 1: one has failed; 0: all have passed, nothing was caught.
 """
@@ -27,6 +27,7 @@ from tests.simulation.mutation.bug import (
     PRESENCE,
     PROVISIONING,
     REPORTERS,
+    RESHAPES,
     ROOTS,
     RULES,
     SEARCH,
@@ -56,6 +57,10 @@ TESTS = {
     PRESENCE: (
         "tests/core/admission/presence/test_presence.py",
         "tests/service/admission/presence/test_taken_back.py",
+    ),
+    RESHAPES: (
+        *(f"tests/core/ledger/reshaping/test_{name}.py" for name in ("own_tree", "vacate")),
+        *("tests/service/fleet/test_plans.py", "tests/service/ledger/reshapes/test_leases.py"),
     ),
     SEARCH: ("tests/core/ledger/search/combine/test_related_groups.py",),
     CLIENT: (

@@ -22,11 +22,12 @@ from tests.simulation.mutation.gate_bugs import GATE_BUGS
 from tests.simulation.mutation.metal3_bugs import METAL3_BUGS
 from tests.simulation.mutation.provisioning_bugs import PROVISIONING_BUGS
 from tests.simulation.mutation.reporter_bugs import REPORTER_BUGS
+from tests.simulation.mutation.reshape_bugs import RESHAPE_BUGS
 from tests.simulation.mutation.search_bugs import SEARCH_BUGS
 
 BUGS = (
     *(*ADMISSION_BUGS, *FLEET_BUGS, *PROVISIONING_BUGS, *REPORTER_BUGS, *METAL3_BUGS),
-    *(*GATE_BUGS, *CLIENT_BUGS, *SEARCH_BUGS),
+    *(*GATE_BUGS, *CLIENT_BUGS, *SEARCH_BUGS, *RESHAPE_BUGS),
 )
 ROOT = Path(__file__).resolve().parents[3]
 SECONDS_MAX = 900

@@ -11,6 +11,7 @@ from tests.simulation.mutation.metal3_bugs import METAL3_BUGS
 from tests.simulation.mutation.mutants import BUGS, broken
 from tests.simulation.mutation.provisioning_bugs import PROVISIONING_BUGS
 from tests.simulation.mutation.reporter_bugs import REPORTER_BUGS
+from tests.simulation.mutation.reshape_bugs import RESHAPE_BUGS
 from tests.simulation.mutation.search_bugs import SEARCH_BUGS
 
 
@@ -23,7 +24,7 @@ def test_bugs_can_be_planted(bug: Bug) -> None:
 
 
 def test_every_invariant_has_a_bug() -> None:
-    """Of admission, the fleet, provisioning, reporters, metal3, the search, and what waits."""
+    """Of admission, fleet, provisioning, reporters, metal3, the search, what waits, reshapes."""
     assert {bug.invariant for bug in CLIENT_BUGS} == {f"C{n}" for n in range(1, 7)}
     assert {bug.invariant for bug in ADMISSION_BUGS} == {f"I{n}" for n in range(1, 22)}
     numbered = {bug.invariant for bug in FLEET_BUGS} - {"brake"}
@@ -31,6 +32,7 @@ def test_every_invariant_has_a_bug() -> None:
     assert {bug.invariant for bug in PROVISIONING_BUGS} == {f"P{n}" for n in range(1, 9)}
     assert {bug.invariant for bug in REPORTER_BUGS} == {f"R{n}" for n in range(1, 12)}
     assert {bug.invariant for bug in GATE_BUGS} == {"G1"}
+    assert {bug.invariant for bug in RESHAPE_BUGS} == {"T1", "T2", "T3"}
     assert {bug.invariant for bug in SEARCH_BUGS} == {"S1", "S2", "S3"}
     assert {bug.invariant for bug in METAL3_BUGS} == {
         *("P1", "P2", "P7"),

@@ -64,7 +64,7 @@ class Observation(NamedTuple):
 
 
 class SettledPlan(NamedTuple):
-    """What became of a plan; see `wire.fleet.AgentPlan`."""
+    """What became of a plan; see `wire.changes.AgentPlan`."""
 
     outcome: str
     reshape: str | None

@@ -5,7 +5,7 @@ is alone in its batch, which works in threads.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
@@ -14,12 +14,13 @@ from uuid import uuid4
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from moorage.core.clock import Clock, Instant
 from moorage.core.counting import counted
 from moorage.core.errors import Code, Error
 from moorage.core.fleet.facts import Keys as FleetKeys
-from moorage.core.ids import ConsumerId, ProviderId
+from moorage.core.ids import ConsumerId, LeaseId, ProviderId
 from moorage.core.ledger import reshape_records
 from moorage.core.ledger.facts import Changes as LedgerChanges
 from moorage.core.ledger.facts import Facts
@@ -33,12 +34,14 @@ from moorage.core.ledger.reshaping.effects import Effect, ProviderDeleted, Summa
 from moorage.core.ledger.reshaping.inverse import Inverse
 from moorage.core.ledger.reshaping.plan import Generations, ReshapePlan
 from moorage.core.ledger.reshaping.planning import Planned, plan_reshape, plan_undo
+from moorage.core.ledger.reshaping.stranding import Ticket, stranded
 from moorage.core.ledger.reshaping.tenants import Leases
-from moorage.core.limits import HOLDERS_MAX, RESHAPE_BYTES_MAX
+from moorage.core.limits import HOLDERS_MAX, RESHAPE_BYTES_MAX, TICKETS_READ_MAX
 from moorage.core.service_time import When
 from moorage.core.texts import check_reason
 from moorage.service import errors
 from moorage.service.access.audit import Actor, audit_entry
+from moorage.service.batch.ledger_share import holding_of
 from moorage.service.batch.transactor import Transactor
 from moorage.service.batch.use_case import AuditedUseCase
 from moorage.service.batch.world import Changes, Keys, World
@@ -46,10 +49,10 @@ from moorage.service.ids import ids_with
 from moorage.service.pages import END, PageMarker, page_of, place_parse, rows_to_read
 from moorage.store import changelog, import_mark
 from moorage.store.access.audit import AuditRow
-from moorage.store.admission.tenants import tenants_load
+from moorage.store.admission.tenants import tenants_load, tickets_load
 from moorage.store.api import Engine, Plan
 from moorage.store.ledger import reshapes as reshape_rows
-from moorage.store.ledger.load import facts_read
+from moorage.store.ledger.load import above_read, facts_read
 from moorage.store.ledger.reshapes import ReshapeRow
 
 LOOKED_AT_MAX = 200
@@ -69,6 +72,11 @@ class Task(Struct, frozen=True):
     """Providers that it may create."""
     tenants: frozenset[ConsumerId]
     """Consumers whose leases it must know."""
+    below: frozenset[ProviderId] = frozenset()
+    """Providers that lose only allocations: a preview also shows what is above them.
+
+    A commit does not load that, because it would lock whole trees of hosts.
+    """
 
 
 def task_of(plan: ReshapePlan) -> Task:
@@ -78,7 +86,9 @@ def task_of(plan: ReshapePlan) -> Task:
         return plan_reshape(facts, now, plan, leases)
 
     created = frozenset(one.uuid for one in plan.create)
-    return Task(partial(plans.keys_for, plan), decide, created, plans.losing_consumers(plan))
+    below = frozenset[ProviderId]().union(*plan.vacate.values())
+    losing = plans.losing_consumers(plan)
+    return Task(partial(plans.keys_for, plan), decide, created, losing, below)
 
 
 def undo_of(inverse: Inverse, leave_out: frozenset[ConsumerId] = frozenset()) -> Task:
@@ -251,6 +261,14 @@ def check(planned: Planned, digest: str | None) -> None:
         )
 
 
+def _with_tickets(planned: Planned, tickets: Sequence[tuple[LeaseId, str]]) -> Planned:
+    """Return a plan with a note about tickets that would wait in vain, if there are any."""
+    asked = ((lease, holding_of(text)) for lease, text in tickets[:TICKETS_READ_MAX])
+    found = (Ticket(lease, one.consumer, one.allocations) for lease, one in asked)
+    note = stranded(planned.effects, found, len(tickets) > TICKETS_READ_MAX)
+    return planned if note is None else replace(planned, notes=(*planned.notes, note))
+
+
 class Reshapes:
     """Previews, commits and undoes plans; lists what was committed."""
 
@@ -274,22 +292,24 @@ class Reshapes:
         async with self._planning:
             keys = await asyncio.to_thread(task.keys)
             with errors.translated():
-                found = await self._engine.read_aside(self._read(keys, task.tenants))
-            mark, revision, facts, leases = found
+                found = await self._engine.read_aside(self._read(keys, task))
+            mark, revision, facts, leases, tickets = found
             if mark is not None:
                 raise import_refusal()
             planned = await asyncio.to_thread(_planned, task, facts, self._clock.now(), leases)
-            return Preview(planned, revision)
+            return Preview(await asyncio.to_thread(_with_tickets, planned, tickets), revision)
 
     def _read(
-        self, keys: LedgerKeys, tenants: frozenset[ConsumerId]
-    ) -> Plan[tuple[Import | None, str, Facts, Leases]]:
-        """Read the mark of an import, the revision, the facts and leases, in one snapshot."""
+        self, keys: LedgerKeys, task: Task
+    ) -> Plan[tuple[Import | None, str, Facts, Leases, list[tuple[LeaseId, str]]]]:
+        """Read the mark of an import, revision, facts, leases and tickets, in one snapshot."""
         mark = yield from import_mark.mark_load()
         epoch, revision = yield from changelog.clock_load()
         facts = yield from facts_read(keys, *self._standard)
-        leases = yield from tenants_load({*tenants})
-        return mark, f"{epoch}.{revision}", facts, leases
+        yield from above_read(facts, {*task.below})
+        leases = yield from tenants_load({*task.tenants})
+        tickets = yield from tickets_load(keys.holders, TICKETS_READ_MAX + 1)
+        return mark, f"{epoch}.{revision}", facts, leases, tickets
 
     async def carry_out(self, plan: ReshapePlan, wish: Wish, by: Actor) -> Committed:
         """Carry out a plan as a whole, or repeat the answer of the same request.

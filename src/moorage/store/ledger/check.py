@@ -4,9 +4,11 @@ Each must decode, have the digest of its effects, and the numbers of what it cha
 undone reshapes name each other. The generations that it reached are not beyond the present ones,
 unless the ledger was imported since, with the generations of another one. At most `FOUND_MAX`
 differences are reported.
+
+It reads a few records at a time, and keeps none: there may be one for each boot of each machine.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 from msgspec import MsgspecError
@@ -25,7 +27,7 @@ from moorage.core.ledger.reshaping.plan import Generations
 from moorage.store.api import Plan, Query, Row
 from moorage.store.differences import Enough, Found
 from moorage.store.encoding import key_set
-from moorage.store.ledger.reshapes import ReshapeRow
+from moorage.store.ledger.reshapes import ReshapeRow, records_load
 
 PAGE = 4
 """Records that are in memory at a time; each may have several megabytes."""
@@ -51,15 +53,15 @@ def differences_load() -> Plan[list[str]]:
 def _compared(found: Found) -> Plan[None]:
     (((imported,),),) = yield [Query("audit_last_of", (MARK_TARGET,))]
     after: Row = (-1, "")
-    records: dict[str, ReshapeRecord] = {}
     while True:
         (rows,) = yield [Query("reshapes_snapshot", (*after, PAGE))]
         if not rows:
-            break
+            return
+        records = []
         for row in rows:
             *record, summary, generations, inverse = row
             one = ReshapeRow(ReshapeRecord(*record), summary, generations, inverse)
-            records[one.record.id] = one.record
+            records.append(one.record)
             reached = _GENERATIONS_NONE
             try:
                 reached = _GENERATIONS.decode(one.generations)
@@ -72,7 +74,10 @@ def _compared(found: Found) -> Plan[None]:
                 (present,) = yield [Query("provider_generations_load", asked)]
                 found.tell(_beyond(one.record, reached, present))
             after = (one.record.at, one.record.id)
-    found.tell(_links(records))
+        named = {link for one in records for link in (one.undoes, one.undone_by) if link}
+        if named:
+            linked = yield from records_load(named)
+            found.tell(_links(records, linked))
 
 
 _GENERATIONS_NONE = Generations()
@@ -115,13 +120,16 @@ def _beyond(record: ReshapeRecord, reached: Generations, present: list[Row]) -> 
             )
 
 
-def _links(records: Mapping[str, ReshapeRecord]) -> Iterator[str]:
-    """Yield reshapes that do not name each other. Older records may have been forgotten."""
-    for one in records.values():
-        undone = None if one.undoes is None else records.get(one.undoes)
+def _links(records: Sequence[ReshapeRecord], linked: Mapping[str, ReshapeRecord]) -> Iterator[str]:
+    """Yield reshapes that do not name each other. Older records may have been forgotten.
+
+    `linked` are those that `records` name.
+    """
+    for one in records:
+        undone = None if one.undoes is None else linked.get(one.undoes)
         if undone is not None and undone.undone_by != one.id:
             yield f"reshape {one.id}: it undoes {undone.id}, which {undone.undone_by} has undone"
-        undoing = None if one.undone_by is None else records.get(one.undone_by)
+        undoing = None if one.undone_by is None else linked.get(one.undone_by)
         if one.undone_by is not None and (undoing is None or undoing.undoes != one.id):
             what = "does not exist" if undoing is None else f"undoes {undoing.undoes}"
             yield f"reshape {one.id}: undone by {one.undone_by}, which {what}"

@@ -18,6 +18,9 @@ Take = Callable[[Facts, Sequence[Row]], None]
 Step = tuple[Query, Take]
 """A statement, and the function that takes its rows."""
 
+LEVELS_MAX = 16
+"""Levels above a provider that are read, one statement for each: most trees have few."""
+
 LOCKS = frozenset({"ledger_lock", "ledger_share", "structure_lock"})
 """Statements that only lock."""
 
@@ -87,6 +90,22 @@ def facts_read(
     except StopIteration as stop:
         facts: Facts = stop.value
         return facts
+
+
+def above_read(facts: Facts, providers: set[ProviderId]) -> Plan[None]:
+    """Add what is above some loaded providers, up to `LEVELS_MAX` levels, without a lock.
+
+    Use `read_aside`.
+    """
+    level = providers
+    for _ in range(LEVELS_MAX):
+        known = (facts.providers[uuid].parent for uuid in level if uuid in facts.providers)
+        level = {parent for parent in known if parent is not None}
+        if missing := level - facts.providers.keys():
+            (rows,) = yield [Query("providers_load", (key_set(missing),))]
+            _providers(facts, rows)
+        if not level:
+            return
 
 
 def _unlocked(statement: Statement) -> Statement:

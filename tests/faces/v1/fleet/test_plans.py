@@ -74,6 +74,8 @@ def conforms(native: Native, name: str, answer: Response) -> Any:
 def test_the_answer_says_what_became_of_it(node: Node) -> None:
     """So does the agent; an operator undoes it as any reshape; the audit row names the agent."""
     native = node.native
+    began = native.ask("GET", "/v1/watch?wait=0").body["next"]
+    assert node.machine.report().status == 200
     answer = node.report()
     assert answer.status == 200, answer
     plan = conforms(native, "AgentOrders", answer)["plan"]
@@ -81,6 +83,9 @@ def test_the_answer_says_what_became_of_it(node: Node) -> None:
     assert node.where() == {node.child: {"VGPU": 3}}
     shown = conforms(native, "Agent", native.ask("GET", f"/v1/agents/{node.root}"))
     assert shown["plan"] == plan
+    feed = native.ask("GET", f"/v1/watch?after={began}&wait=0&kinds=agent&limit=500").body
+    assert feed["changes"][-1]["value"]["plan"] == plan
+    assert feed["changes"][0]["value"]["plan"] is None, "the control: before, there was none"
     path = f"/v1/reshapes/{plan['reshape']}"
     record = native.ask("GET", path).body
     assert (record["who"], record["role"]) == (node.machine.host, "agent")

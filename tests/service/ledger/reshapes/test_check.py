@@ -1,12 +1,16 @@
 """The check finds what is wrong in a record of a reshape, and nothing in those of sound ones."""
 
 import asyncio
+import json
 
 import apsw
 import psycopg
 import pytest
 
 from moorage.core.ledger.import_mark import MARK_TARGET
+from moorage.core.ledger.reshaping.plan import ReshapePlan
+from moorage.store.api import Plan
+from moorage.store.ledger.check import PAGE, differences_load
 from tests.service.ledger.imports.conftest import Database
 from tests.service.ledger.reshapes.trees import (
     HOST,
@@ -83,6 +87,40 @@ def test_what_is_forgotten_is_not_missed(database: Database) -> None:
             assert await service.operations.check() == []
 
     asyncio.run(scenario())
+
+
+def test_it_keeps_no_records(database: Database) -> None:
+    """Each statement has a few ids at most, however many reshapes there are."""
+    count = 3 * PAGE
+
+    async def scenario() -> list[int]:
+        async with database.served() as service:
+            await host(service, GUESTS)
+            await commit(service, PLAN)
+            for number in range(3, 3 + count):
+                plan = ReshapePlan(rename={HOST: f"renamed-{number}"})
+                await commit(service, plan, number)
+            for number in range(2 + count, 2, -1):
+                await undo(service, number, 100 + number)
+            await undo(service, 1, 2)
+            return await service.engine.read_aside(_counted_ids(differences_load()))
+
+    counts = asyncio.run(scenario())
+    assert len(counts) * PAGE >= 2 * count
+    assert max(counts) <= 2 * PAGE
+
+
+def _counted_ids(plan: Plan[list[str]]) -> Plan[list[int]]:
+    """Run a plan of the check; return how many ids each statement has that loads by ids."""
+    counts, statements = [], next(plan)
+    while True:
+        found = [one for one in statements if one[0] == "reshapes_load"]
+        counts += [len(json.loads(one[1][0])) for one in found]
+        try:
+            statements = plan.send((yield statements))
+        except StopIteration as end:
+            assert end.value == []
+            return counts
 
 
 def test_an_import_may_bring_lower_generations(database: Database) -> None:

@@ -6,18 +6,21 @@ from typing import Any
 
 import psycopg
 import pytest
+from msgspec.structs import replace
 
 from moorage.core.admission.model import Lease
 from moorage.core.admission.requests import Proof
 from moorage.core.errors import Error
 from moorage.core.ledger.facts import Facts, Keys
+from moorage.core.ledger.reshaping import stranding
 from moorage.core.ledger.reshaping.plan import Move, ReshapePlan
 from moorage.core.ledger.reshaping.planning import Planned
-from moorage.core.ledger.reshaping.tenants import NoteCode
+from moorage.core.ledger.reshaping.tenants import Note, NoteCode
 from moorage.core.ledger.reshaping.violations import ViolationCode
 from moorage.service.admission.lease_cases import LeaseRelease
 from moorage.service.app import Service
 from moorage.service.batch.ledger_share import LeaseAllocations
+from moorage.service.ledger import reshapes
 from moorage.store.ledger.load import facts_load
 from tests.service.batch.test_shared import Pair, play
 from tests.service.ledger.imports.conftest import Database
@@ -200,6 +203,67 @@ def test_a_later_lease_of_the_same_consumer_is_another_one(database: Database) -
             assert await used(service) == 0
 
     asyncio.run(scenario())
+
+
+def test_tickets_that_would_wait_in_vain_are_named(database: Database) -> None:
+    """Those that ask for units which move away, or of which too few are left; undoing names more.
+
+    The control: a ticket that asks for what stays, and one that never could be granted.
+    """
+
+    async def scenario() -> None:
+        async with database.served() as service:
+            await host(service, {}, total=16)
+            await pool_put(service.admission, "p", spec(1))
+            await ask(service.admission, "first", "p")
+            asked = {1: {"VCPU": 9}, 2: {"VCPU": 8}, 3: {"DISK_GB": 9}, 4: {"VCPU": 17}}
+            tickets = {}
+            for n, amounts in asked.items():
+                held = LeaseAllocations(consumer_id(n), {HOST: amounts}, "project", "user", None)
+                found = await ask(service.admission, f"t{n}", "p", allocations=held)
+                assert found.lease.state == "waiting"
+                tickets[n] = found.lease.id
+            half = replace(split({}, {}), moves=(split({}, {}).moves[0],))
+            for plan, named in ((half, {1}), (split({}, {}), {1, 2})):
+                (note,) = (await preview(service, plan)).planned.notes
+                assert note.code is NoteCode.TICKETS_STRANDED
+                assert note.consumers == {consumer_id(n): tickets[n] for n in named}
+                assert f"{len(named)} waiting ticket" in note.message
+                assert f"VCPU of provider {HOST}" in note.message
+            shaped = ReshapePlan(rename={HOST: "another"}, traits={HOST: frozenset()})
+            assert (await preview(service, shaped)).planned.notes == ()
+            made = await commit(service, split({}, {}))
+            assert made.summary.places
+            held = LeaseAllocations(consumer_id(5), {LEFT: {"VCPU": 8}}, "project", "user", None)
+            last = await ask(service.admission, "t5", "p", allocations=held)
+            back = await service.reshapes.undo_preview(wish(1).id)
+            (note,) = back.planned.notes
+            assert note.consumers == {consumer_id(5): last.lease.id}
+
+    asyncio.run(scenario())
+
+
+def test_only_some_tickets_are_looked_at_and_named(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A line may be long; the message says that there are more."""
+    monkeypatch.setattr(reshapes, "TICKETS_READ_MAX", 3)
+    monkeypatch.setattr(stranding, "TICKETS_NAMED_MAX", 2)
+
+    async def scenario() -> Note:
+        async with database.served() as service:
+            await host(service, {}, total=16)
+            await pool_put(service.admission, "p", spec(1))
+            await ask(service.admission, "first", "p")
+            for n in range(1, 6):
+                held = LeaseAllocations(consumer_id(n), {HOST: {"VCPU": 1}}, "p", "u", None)
+                await ask(service.admission, f"t{n}", "p", allocations=held)
+            (note,) = (await preview(service, split({}, {}))).planned.notes
+            return note
+
+    note = asyncio.run(scenario())
+    assert note.message.startswith("At least 3 waiting tickets")
+    assert set(note.consumers) == {consumer_id(1), consumer_id(2)}
 
 
 def test_what_an_undo_removes_is_known_as_well(database: Database) -> None:

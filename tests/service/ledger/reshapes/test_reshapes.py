@@ -87,6 +87,24 @@ def test_a_preview_writes_nothing_and_waits_for_nobody(database: Database) -> No
     asyncio.run(scenario())
 
 
+def test_a_preview_shows_what_is_above_what_is_vacated(database: Database) -> None:
+    """A commit does not load that: it would lock the tree. Both have the same effects."""
+
+    async def scenario() -> None:
+        async with database.served() as service:
+            await host(service, GUESTS)
+            await commit(service, PLAN)
+            who = consumer_id(1)
+            heal = ReshapePlan(vacate={who: frozenset({LEFT})}, release=frozenset({who}))
+            shown = (await preview(service, heal)).planned
+            assert {one.provider for one in shown.summary.providers} == {HOST, LEFT}
+            done = await commit(service, heal, 2, shown.digest)
+            assert {one.provider for one in done.summary.providers} == {LEFT}
+            assert done.effects == shown.effects
+
+    asyncio.run(scenario())
+
+
 def test_claims_go_on_beside_a_preview(database: Database) -> None:
     """While a plan is thought about, a claim on its source is granted."""
 

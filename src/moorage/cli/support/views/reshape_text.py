@@ -27,6 +27,9 @@ CONSUMERS_SHOWN = 20
 
 INDENT = "  "
 
+TICKETS = "tickets_stranded"
+"""The code of the note that names tickets, and not leases."""
+
 BESIDE = "- "
 """Stands before a class of a provider."""
 
@@ -97,11 +100,11 @@ def show_notes(notes: Iterable[ReshapeNote], *, wide: bool) -> None:
     """Print what to think of, each with the consumers that it is about; on a terminal a few."""
     for note in notes:
         say(f"note: {note.message}")
-        named = sorted(note.consumers)
+        named, what = sorted(note.consumers), "ticket" if note.code == TICKETS else "lease"
         shown = len(named) if wide or not sys.stdout.isatty() else CONSUMERS_SHOWN
         for uuid in named[:shown]:
             lease = note.consumers[uuid]
-            say(f"{INDENT}{uuid}" + ("" if lease is None else f" of lease {lease}"))
+            say(f"{INDENT}{uuid}" + ("" if lease is None else f" of {what} {lease}"))
         if len(named) > shown:
             say(f"{INDENT}{counted(len(named) - shown, 'consumer')} more; --wide shows all")
 

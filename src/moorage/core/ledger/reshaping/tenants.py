@@ -31,12 +31,14 @@ class NoteCode(StrEnum):
     """Consumers that no lease has are created again."""
     LEASES_LOSE = "leases_lose"
     """Consumers of granted leases lose units; the leases go on without them."""
+    TICKETS_STRANDED = "tickets_stranded"
+    """Waiting tickets ask for units that would be gone."""
 
 
 class Note(Struct, frozen=True):
     """What an operator should think of; it stands in the way of nothing.
 
-    `consumers`: whom it is about, each with its lease, if that is known.
+    `consumers`: whom it is about, each with its lease or ticket, if that is known.
     """
 
     code: NoteCode

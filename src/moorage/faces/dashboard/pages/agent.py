@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from moorage.faces.dashboard.routing import ROOT, Page, PageRequest, Trial
 from moorage.faces.native_api import RefusedError
+from moorage.wire.enums import PlanOutcome
 from moorage.wire.fleet import Agent, ManagedClass, PartShown
 from moorage.wire.operations import fleet
 
@@ -14,6 +15,12 @@ LASTING = {"": "until resumed", "3600": "1 hour", "14400": "4 hours", "86400": "
 MOVES = {"drain": fleet.DRAIN_AGENT, "resume": fleet.RESUME_AGENT}
 """The buttons of operators."""
 
+PLAN_OUTCOMES: Mapping[PlanOutcome, str] = {
+    "done": "carried out",
+    "satisfied": "satisfied: its shape was there already",
+    "undone": "carried out, and undone by an operator since",
+}
+"""What became of the plan of an agent."""
 
 UNCONFIRMED_MAX = 100
 """Unconfirmed consumers that the page lists; it counts the others."""
@@ -42,6 +49,7 @@ async def show(request: PageRequest) -> Mapping[str, Any]:
         "more_unconfirmed": max(0, len(agent.unconfirmed) - UNCONFIRMED_MAX),
         "moves": [name for name in moves if request.permits(MOVES[name])],
         "lasting": LASTING,
+        "plan_outcomes": PLAN_OUTCOMES,
     }
 
 

@@ -6,13 +6,16 @@ A reshape may concern thousands of providers and consumers, so all of this belon
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from moorage.core.ledger.reshaping.tenants import NoteCode
 from moorage.core.ledger.reshaping.tree_order import in_tree_order
+from moorage.core.ledger.reshaping.violations import ViolationCode
 from moorage.wire.reshapes import (
     ReshapeDelta,
     ReshapeEffect,
     ReshapeLevel,
     ReshapeNode,
     ReshapePlaceChange,
+    ReshapePlanned,
     ReshapeProviderChange,
     ReshapeSummary,
     ReshapeViolation,
@@ -26,6 +29,9 @@ ROWS_SHOWN = 100
 
 CHARACTERS_SHOWN = 300
 """Characters of a value in the list of other changes: a provider may have hundreds of traits."""
+
+LEAVE_OUT_SHOWN = 100
+"""Consumers that can be left out by a click: all of them fit into the address of a page."""
 
 FIGURES = ("total", "reserved", "used", "free")
 
@@ -91,6 +97,15 @@ class ViolationRow(NamedTuple):
     message: str
 
 
+class Returning(NamedTuple):
+    """A consumer that an undo would create again, unless it is left out."""
+
+    consumer: str
+    why: str
+    """Why somebody may want to leave it out."""
+    left_out: bool
+
+
 class Bounded(NamedTuple):
     """The first rows of a table, and how many more there are."""
 
@@ -136,6 +151,24 @@ def view_of(
         _bounded(others[:ROWS_SHOWN], len(others)),
         _bounded([_violation(one, names) for one in violations[:ROWS_SHOWN]], len(violations)),
     )
+
+
+def returning_of(plan: ReshapePlanned, left_out: Sequence[str]) -> Bounded:
+    """Return the consumers that an undo may leave out: who is left out now, and whose lease ended.
+
+    The others follow that would be created again and that no lease has.
+    """
+    ended = [one.consumer or "" for one in plan.violations if one.code == ViolationCode.LEASE_ENDED]
+    again = [one.consumers for one in plan.notes if one.code == NoteCode.CREATED_AGAIN]
+    whys = dict.fromkeys(left_out, "")
+    for why, found in (
+        ("its lease has ended", ended),
+        ("no lease has it", [uuid for one in again for uuid in one]),
+    ):
+        for uuid in found:
+            whys.setdefault(uuid, why)
+    shown = [Returning(uuid, why, uuid in left_out) for uuid, why in whys.items()]
+    return _bounded(shown[:LEAVE_OUT_SHOWN], len(shown))
 
 
 def _bounded(rows: Sequence[Any], count: int) -> Bounded:

@@ -1,16 +1,16 @@
 """Reshapes: a list, one as two trees, what undoing it would do, and the button that does it."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 from uuid import uuid4
 
 from moorage.core.errors import Code
 from moorage.faces.dashboard.exports import exported
-from moorage.faces.dashboard.forms import done
+from moorage.faces.dashboard.forms import done, noticed
 from moorage.faces.dashboard.pages.fleet_data import NEEDS
-from moorage.faces.dashboard.pages.reshape_view import View, view_of
+from moorage.faces.dashboard.pages.reshape_view import View, returning_of, view_of
 from moorage.faces.dashboard.routing import ROOT, Action, Answer, Data, Entry, Page, PageRequest
 from moorage.faces.native_api import RefusedError
 from moorage.wire.operations import reshapes
@@ -27,6 +27,9 @@ SHOWN = 100
 EXPORTED = 1_000
 
 RESHAPES = f"{ROOT}/reshapes"
+
+LEAVE_OUT = "leave_out"
+"""The field with consumers that an undo does not create again."""
 
 
 async def _page(request: PageRequest, limit: int) -> ReshapePage:
@@ -88,8 +91,9 @@ async def show_undo(request: PageRequest) -> Mapping[str, Any]:
     """Return what undoing a reshape would do, or why it cannot be undone; nothing is done."""
     reshape_id = request.variables["id"]
     variables = {"id": reshape_id, "plan": None, "view": None, "refused": ""}
+    left_out = _left_out(value for name, value in request.pairs if name == LEAVE_OUT)
     try:
-        shown = await _undone(request, {"dry_run": True})
+        shown = await _undone(request, {"dry_run": True, LEAVE_OUT: left_out})
     except RefusedError as refused:
         if refused.code != Code.RESHAPE_UNDONE:
             raise
@@ -98,7 +102,19 @@ async def show_undo(request: PageRequest) -> Mapping[str, Any]:
     assert plan is not None
     view = await asyncio.to_thread(view_of, plan.summary, plan.effects, plan.violations)
     # The id that the undoing gets makes a second click a repetition of the first one.
-    return {**variables, "plan": plan, "view": view, "new_id": str(uuid4())}
+    return {
+        **variables,
+        "plan": plan,
+        "view": view,
+        "new_id": str(uuid4()),
+        "returning": await asyncio.to_thread(returning_of, plan, left_out),
+        "left_out": " ".join(left_out),
+    }
+
+
+def _left_out(values: Iterable[str]) -> list[str]:
+    """Return the consumers in fields of a form, each once; a field may have several."""
+    return [*dict.fromkeys(uuid for value in values for uuid in value.lower().split())]
 
 
 async def undo(request: PageRequest) -> str:
@@ -106,7 +122,12 @@ async def undo(request: PageRequest) -> str:
     reshape_id, form = request.variables["id"], request.form
     if not form.get("digest"):
         raise RefusedError(400, "invalid", "Look at what undoing it would do first.")
-    wanted = {"digest": form["digest"], "reason": form.get("reason", "")}
+    left_out = _left_out([form.get(LEAVE_OUT, "")])
+    wanted: dict[str, Any] = {
+        "digest": form["digest"],
+        "reason": form.get("reason", ""),
+        LEAVE_OUT: left_out,
+    }
     if form.get("id"):
         wanted["id"] = form["id"]
     try:
@@ -115,7 +136,8 @@ async def undo(request: PageRequest) -> str:
         if refused.code == Code.RESHAPE_UNDONE:
             return done(f"{RESHAPES}/{reshape_id}", "undone-before")
         if refused.code in (Code.RESHAPE_CHANGED, Code.RESHAPE_REFUSED):
-            return done(f"{RESHAPES}/{reshape_id}/undo", "undo-differs")
+            again = {LEAVE_OUT: " ".join(left_out)}
+            return noticed(f"{RESHAPES}/{reshape_id}/undo", again, "undo-differs")
         raise
     assert undone.reshape is not None
     return done(f"{RESHAPES}/{undone.reshape.id}", "reshape-undone")

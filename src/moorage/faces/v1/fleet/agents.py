@@ -12,7 +12,6 @@ from moorage.core.fleet.desired import DesiredSpec
 from moorage.core.fleet.desired import amounts as desired_amounts
 from moorage.core.fleet.model import (
     Agent,
-    AgentPlan,
     Failure,
     Goal,
     MachineFacts,
@@ -21,6 +20,7 @@ from moorage.core.fleet.model import (
     Phase,
     Policy,
 )
+from moorage.core.fleet.model import AgentPlan as SentPlan
 from moorage.core.fleet.parts import ClassSpec, PartSpec
 from moorage.core.fleet.policy import Action
 from moorage.core.fleet.registering import RegisterSpec
@@ -48,7 +48,7 @@ from moorage.service.values import (
     uuid_of,
 )
 from moorage.wire import fleet as wire
-from moorage.wire.changes import FailureValue
+from moorage.wire.changes import AgentPlan, FailureValue
 from moorage.wire.operations import fleet as operations
 
 
@@ -390,10 +390,10 @@ def agent_shown(view: AgentView, heard_at: Instant | None) -> wire.Agent:
     )
 
 
-def _plan_shown(plan: AgentPlan | None) -> wire.AgentPlan | None:
+def _plan_shown(plan: SentPlan | None) -> AgentPlan | None:
     if plan is None:
         return None
-    return wire.AgentPlan(
+    return AgentPlan(
         digest=plan.digest,
         boot_id=plan.boot_id,
         outcome=plan.outcome.value,

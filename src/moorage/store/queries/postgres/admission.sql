@@ -76,6 +76,13 @@ SELECT holding.body ->> 'consumer', (holding.body ->> 'since')::bigint, holding.
 ) AS holding
 WHERE holding.body ->> 'consumer' = ANY (ARRAY(SELECT json_array_elements_text($1)));
 
+-- name: tickets_load_by_provider --
+SELECT lease.id, lease.body::json ->> 'allocations' FROM lease
+WHERE ended_at IS NULL AND state = 'waiting' AND EXISTS (
+    SELECT 1 FROM json_object_keys((lease.body::json ->> 'allocations')::json -> 'allocations') AS asked (provider)
+    WHERE asked.provider = ANY (ARRAY(SELECT json_array_elements_text($1)))
+) ORDER BY arrival, id LIMIT $2;
+
 -- name: leases_load_by_slot --
 SELECT lease.body, lease_due.heard_until
 FROM slot JOIN lease ON lease.id = slot.lease

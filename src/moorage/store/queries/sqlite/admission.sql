@@ -61,6 +61,13 @@ SELECT holding.body ->> 'consumer', holding.body ->> 'since', holding.lease FROM
 ) AS holding
 WHERE holding.body ->> 'consumer' IN (SELECT value FROM json_each(?));
 
+-- name: tickets_load_by_provider --
+SELECT lease.id, lease.body ->> 'allocations' FROM lease
+WHERE ended_at IS NULL AND state = 'waiting' AND EXISTS (
+    SELECT 1 FROM json_each(lease.body ->> 'allocations', '$.allocations') AS asked
+    WHERE asked.key IN (SELECT value FROM json_each(?1))
+) ORDER BY arrival, id LIMIT ?2;
+
 -- name: leases_load_by_slot --
 SELECT lease.body, lease_due.heard_until
 FROM json_each(?) AS one JOIN slot ON slot.name = one.value ->> 1
