@@ -63,6 +63,8 @@ class Acting(UseCase[Outlook]):
     """The pool that changes."""
     lease: LeaseId | None = None
     """The lease or ticket that changes."""
+    lasts: int | None = None
+    """How long a pause lasts, in microseconds, if that is what was asked for, and not its end."""
     outlook: Outlook = field(init=False, repr=False)
     rows: list[AuditRow] = field(default_factory=list, init=False)
     _before: Pool | Lease | None = field(default=None, init=False)
@@ -121,7 +123,8 @@ class Acting(UseCase[Outlook]):
     def _lines(self, world: World, when: When, effect: Effect) -> Iterator[str]:
         facts = world.admission
         if isinstance(self._before, Pool):
-            yield from _pool_lines(world, when, self._before, facts.pools[self._before.name])
+            after = facts.pools[self._before.name]
+            yield from _pool_lines(world, when, self._before, after, self.lasts)
         elif isinstance(self._before, Lease):
             yield from _lease_lines(world, when, self._before, facts.leases[self._before.id])
         if self.pool is not None or self.lease is not None:
@@ -152,14 +155,14 @@ def _shut(world: World, made: LedgerChanges) -> tuple[dict[str, int], dict[str, 
     return closed, opened
 
 
-def _pool_lines(world: World, when: When, before: Pool, after: Pool) -> Iterator[str]:
+def _pool_lines(
+    world: World, when: When, before: Pool, after: Pool, lasts: int | None
+) -> Iterator[str]:
     facts, name, at = world.admission, before.name, when.moment.at
     yield from _changed("limit", _limit_text(before), _limit_text(after))
     yield from _changed("pacing", _pacing_text(before), _pacing_text(after))
     if after.paused:
-        until = after.paused_until
-        end = "somebody resumes it" if until is None else _clock(when, until)
-        yield f"{name} grants nothing until {end}."
+        yield f"{name} grants nothing {_pause_text(when, after.paused_until, lasts)}."
         if after.waiting:
             yield f"{counted(after.waiting, 'ticket')} {are(after.waiting)} waiting, and wait on."
         yield (
@@ -181,6 +184,13 @@ def _pool_lines(world: World, when: When, before: Pool, after: Pool) -> Iterator
             f"{counted(after.waiting, 'ticket')} and {counted(left, 'free unit')} are left: pacing"
             f" permits a grant every {age_text(after.spec.pacing.interval / SECOND)}."
         )
+
+
+def _pause_text(when: When, until: Instant | None, lasts: int | None) -> str:
+    """Say how long a pause lasts, as it was asked for: no digest may change with the clock."""
+    if until is None:
+        return "until somebody resumes it"
+    return f"until {_clock(when, until)}" if lasts is None else f"for {age_text(lasts / SECOND)}"
 
 
 def _changed(what: str, before: str, after: str) -> Iterable[str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from moorage.core.admission.model import Pacing
-from moorage.core.clock import SECOND
+from moorage.core.clock import SECOND, Instant
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
 from moorage.service.acting import Acting, Outlook
@@ -140,5 +140,23 @@ def test_a_pause_ends_by_itself(tmp_path: Path) -> None:
         rows, _ = await one.service.audit.page(None, 10)
         ended = [row for row in rows if row.action == "pool.resume"]
         assert [(row.who, row.target, row.after) for row in ended] == [("moorage", POOL, "false")]
+
+    with_manual_clock(tmp_path, scenario)
+
+
+def test_a_pause_for_a_while_is_confirmed_later(tmp_path: Path) -> None:
+    """People read for longer than a second; a pause until a time is the same at any time."""
+
+    async def scenario(one: Running) -> None:
+        await pool_put(one.service.admission, POOL, spec(1))
+        until = Instant(one.clock.at + 120 * MINUTE)
+        for lasts, end, said in ((120 * MINUTE, None, "for 2h."), (None, until, " UTC.")):
+            case = PoolPause(POOL, TESTER, True, until=end, lasts=lasts)
+            acting = Acting(case, (), pool=POOL, lasts=lasts)
+            shown = await one.service.transactor.submit(acting)
+            assert shown.lines[0].endswith(said)
+            await pass_time(one, 90 * SECOND)
+            acting.digest = shown.digest
+            assert len((await one.service.transactor.submit(acting)).audit) == 1
 
     with_manual_clock(tmp_path, scenario)

@@ -56,7 +56,8 @@ def _acting(request: Asked) -> Acting:
     check_text("reason", wanted.reason, DETAIL_LENGTH_MAX)
     what = (wanted.action, wanted.target, wanted.reason)
     if kind == "pool":
-        return Acting(_POOLS[verb](request), what, pool=wanted.target)
+        lasts = microseconds_or_none("lasts", wanted.lasts)
+        return Acting(_POOLS[verb](request), what, pool=wanted.target, lasts=lasts)
     if kind == "lease":
         lease = wanted.target.lower()
         if not is_normal(lease):
