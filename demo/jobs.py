@@ -14,6 +14,9 @@ CHANGES_READ = 1_000
 OVER = ("lease_ended", "lease_not_found")
 """Codes of refusals if a hold was over before the job noticed."""
 
+NEVER_GRANTED = "invalid"
+"""The code of the refusal of an outcome if the grant was taken back before the job noticed."""
+
 
 @dataclass
 class Job:
@@ -28,6 +31,10 @@ class Job:
     def begin(self, now: float) -> None:
         """Start."""
         self.began = self.renewed = now
+
+    def wait_again(self) -> None:
+        """Be a ticket again: the grant was not confirmed in time, as after a laptop has slept."""
+        self.began, self.reported = None, False
 
     @property
     def ends(self) -> float:
@@ -80,8 +87,9 @@ class Jobs:
         due, arriving = [*self._due(now)], self._arriving(now)
         asked = [Call("POST", "/v1/leases", wanted(one, TTL, PATIENCE)) for one in arriving]
         answers = owner.ask([*due, *asked])
-        for answer in answers[: len(due)]:
-            granted(answer, *OVER)
+        for call, answer in zip(due, answers[: len(due)], strict=True):
+            reported = call.path.endswith("/outcome")
+            granted(answer, *OVER, *((NEVER_GRANTED,) if reported else ()))
         for arrival, answer in zip(arriving, answers[len(due) :], strict=True):
             lease = granted(answer)
             job = self._jobs[lease["id"]] = Job(arrival)
@@ -103,6 +111,8 @@ class Jobs:
         job = self._jobs.get(lease)
         if job is not None and state == "granted" and job.began is None:
             job.begin(now)
+        elif job is not None and state == "waiting":
+            job.wait_again()
         elif job is not None and state == "ended":
             del self._jobs[lease]
 

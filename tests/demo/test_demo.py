@@ -6,6 +6,8 @@ from threading import Timer
 
 import pytest
 
+from demo.arrivals import arrivals
+from demo.jobs import Job
 from moorage.client.admission import Admission
 from moorage.client.fleet import Fleet
 from moorage.client.ledger import Ledger
@@ -95,3 +97,14 @@ def test_the_same_seed_is_the_same_example(shown: Started, tmp_path: Path) -> No
         other = seen(another.admin)
     assert other["providers"] == first["providers"]
     assert other["first jobs"] != first["first jobs"]
+
+
+def test_a_job_whose_grant_is_taken_back_waits_again() -> None:
+    """As after a laptop has slept: what was never granted has no outcome to report."""
+    job = Job(next(arrivals(1, 20, 60)))
+    job.begin(5.0)
+    job.reported = True
+    job.wait_again()
+    assert (job.began, job.reported) == (None, False)
+    job.begin(90.0)
+    assert job.reports > 90.0
