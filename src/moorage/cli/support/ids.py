@@ -60,8 +60,8 @@ def _found(kind: Kind, text: str, *, whole: bool = False) -> str:
     """Return the id of the only thing that is meant.
 
     With `whole`, for commands that end or release something, a prefix of an id is refused. A whole
-    id is returned as it is, for the server to judge. Raises Failure: 2, several are meant, or the prefix
-    is too short; 7, there is none.
+    id is returned as it is, for the server to judge. Raises Failure: 2, several are meant, or the
+    prefix is too short; 7, there is none.
     """
     wanted = text.lower()
     if kind.is_id(wanted):
