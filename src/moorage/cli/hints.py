@@ -40,7 +40,10 @@ def hint(cli: click.Group, path: str, name: str, rest: Sequence[str]) -> str | N
     if nouns:
         return _verbs(cli, nouns[0], name, words) if len(nouns) == 1 else None
     if name not in VERBS and name not in OURS:
-        return None
+        one = name.removesuffix("s")
+        if one == name or one not in cli.list_commands(click.Context(cli)):
+            return None
+        return _verbs(cli, one, words[0] if words else "list", words[1:])
     for noun in (words[0].removesuffix("s"), words[0]) if words else ():
         if noun in cli.list_commands(click.Context(cli)):
             return _verbs(cli, noun, name, words[1:])

@@ -39,9 +39,11 @@ class Target(NamedTuple):
     def transport(self, **more: Any) -> Transport:
         """Return access to it; it has an address. Raises OSError, ValueError, as `Transport`."""
         assert self.url is not None
-        return Transport(
+        made = Transport(
             self.url, self.token, certificate=self.certificate, ca_file=self.ca_file, **more
         )
+        made.context = self.context
+        return made
 
 
 def target_of(

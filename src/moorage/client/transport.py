@@ -137,6 +137,8 @@ class Transport:
         parts = _parts(url)
         self.url = shown_url(url)
         """Its address for people."""
+        self.context: str | None = None
+        """The context that names it; errors say so, because nobody has typed the address."""
         self._host = parts.hostname or ""
         self._port = parts.port
         self._prefix = parts.path.rstrip("/")
@@ -271,7 +273,8 @@ class Transport:
 
     @property
     def _where(self) -> str:
-        return self._place if self._proxy is None else f"{self._place} by {self._proxy.shown}"
+        place = self._place if self._proxy is None else f"{self._place} by {self._proxy.shown}"
+        return place if self.context is None else f"{place} (context {self.context})"
 
     def reachable(self) -> bool:
         """Return whether a server answers, with any status."""

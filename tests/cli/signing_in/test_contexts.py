@@ -97,6 +97,21 @@ def test_a_login_that_fails_keeps_nothing(native: Native, token: str, tmp_path: 
     answer("login", native.url, "--name", "far", "--token-file", token, **where)
     line = refusal(4, "login", "http://127.0.0.1:1", "--name", "far", **where)
     assert f"context far is for {native.url}" in line
+
+
+def test_a_server_that_is_gone_is_named_with_its_context(tmp_path: Path) -> None:
+    """Nobody has typed its address in this command; one that was typed stands alone."""
+    where = {"XDG_CONFIG_HOME": str(tmp_path)}
+    (tmp_path / "moorage").mkdir(mode=0o700)
+    file = tmp_path / "moorage" / "contexts.json"
+    file.touch(0o600)
+    gone = {"url": "http://127.0.0.1:1", "token": "moorage_t"}
+    file.write_text(json.dumps({"current": "old", "contexts": {"old": gone}}))
+    assert "no answer from 127.0.0.1:1 (context old): " in refusal(5, "pool", "list", **where)
+    run = ("run", "--unreachable-after", "0s", "--pool", "p", "--", "true")
+    assert "no answer from 127.0.0.1:1 (context old): " in moorage(*run, **where).stderr
+    typed = refusal(5, "pool", "list", "--url", gone["url"], **where)
+    assert "no answer from 127.0.0.1:1: " in typed
     answer("login", native.url, "--name", "far", "--token-file", token, **where)
 
 

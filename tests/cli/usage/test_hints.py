@@ -20,6 +20,9 @@ HINTS = {
     "list leases": "'moorage lease list'",
     "rm lease x": "'moorage lease revoke'",
     "get fleet": "'moorage fleet'",
+    "providers": "'moorage provider list'",
+    "pools list": "'moorage pool list'",
+    "consumers show": "'moorage consumer show'",
     "get": "the noun comes first",
     "describe nonsense": "the noun comes first",
 }
@@ -37,7 +40,9 @@ def test_the_hint_names_the_command(line: str) -> None:
     assert (error["code"], HINTS[line] in error["message"]) == ("usage", True)
 
 
-@pytest.mark.parametrize("line", ["pool lst", "nonsense", "pool slot nonsense", "--nonsense"])
+@pytest.mark.parametrize(
+    "line", ["pool lst", "nonsense", "pass", "agents nonsense", "pool slot nonsense", "--nonsense"]
+)
 def test_what_nobody_knows(line: str) -> None:
     """It gets what it got: a similar name, or the help."""
     done = CliRunner().invoke(cli, line.split(), prog_name="moorage")

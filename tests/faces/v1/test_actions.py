@@ -173,6 +173,9 @@ def test_a_pause_has_an_end(native: Native) -> None:
     assert entries(native)[0]["after"]["until"] == shown["paused_until"]
     assert done["undo"]["action"] == "pool.resume"
     carried_out(native, "pool.resume", pool)
+    while_ = {"action": "pool.pause", "target": pool, "lasts": 7200.0}
+    preview = native.ask("POST", "/v1/actions/preview", while_).body
+    assert preview["lines"][0] == f"{pool} grants nothing for 2h."
     path = f"/v1/pools/{pool}:pause"
     lasting = native.ask("POST", path, {"lasts": 3600.0}).body
     assert lasting["paused_until"] > lasting["updated_at"]

@@ -59,9 +59,9 @@ class Kind(NamedTuple):
 def _found(kind: Kind, text: str, *, whole: bool = False) -> str:
     """Return the id of the only thing that is meant.
 
-    With `whole`, for commands that cannot be undone, a prefix of an id is refused. A whole id is
-    returned as it is, for the server to judge. Raises Failure: 2, several are meant, or the prefix
-    is too short; 7, there is none.
+    With `whole`, for commands that end or release something, a prefix of an id is refused. A whole
+    id is returned as it is, for the server to judge. Raises Failure: 2, several are meant, or the
+    prefix is too short; 7, there is none.
     """
     wanted = text.lower()
     if kind.is_id(wanted):
@@ -97,8 +97,8 @@ def _only(found: Sequence[Candidate], several: str, advice: str) -> str:
 def _unwhole(text: str, found: Candidate) -> Failure:
     only, whose = found
     message = (
-        f"'{text}' is only a prefix of an id, and this command cannot be undone: write the whole"
-        f" id; the id of {whose} is {only}"
+        f"'{text}' is only a prefix of an id, and this command takes no prefix: write the whole id,"
+        f" {only} ({whose})"
     )
     return Failure(USAGE, message, "prefix")
 

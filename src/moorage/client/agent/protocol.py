@@ -270,7 +270,7 @@ class Protocol:
         """Register again after a back-off of at most one TTL, which is what an outage leaves."""
         delay = self._backoff.next(retry_after)
         self._registered, self._register_at = False, now + delay
-        self.notes.append(f"{trouble}; registers again in {spoken(delay)}")
+        self.notes.append(f"{trouble.rstrip('.')}; registers again in {spoken(delay)}")
 
     def _end(self, end: End) -> None:
         self.ended, self.desired = end, None

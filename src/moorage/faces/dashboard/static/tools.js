@@ -35,9 +35,9 @@ const copy = async (button) => {
     field.remove();
     if (!copied) return;
   }
-  const text = button.textContent;
+  button.dataset.text ??= button.textContent;
   button.textContent = "Copied";
-  setTimeout(() => (button.textContent = text === "Copied" ? "Copy" : text), 1500);
+  setTimeout(() => (button.textContent = button.dataset.text), 1500);
 };
 
 document.addEventListener("click", ({ target }) => {
