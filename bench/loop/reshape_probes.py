@@ -59,7 +59,7 @@ def machine_plans(
     agent, own = "/v1/agents/{id}", "/v1/agents/00000000-0000-4000-8000-0000000000ac"
     part = str(uuid5(UUID(own.rsplit("/", 1)[1]), "numa0"))
     classes = {"CUSTOM_HUGEPAGES_2MB": {"eligible": 1_000}}
-    boot = {"boot_id": "boot", "facts": {"hostname": "planner"}, "root": host}
+    boot: dict[str, Any] = {"boot_id": "boot", "facts": {"hostname": "planner"}, "root": host}
     boot["parts"] = [{"provider": part, "name": "numa0", "parent": host, "classes": classes}]
     yield asked("planner", "PUT", agent, own, {"group": "planners"})
     yield asked("planner", "PUT", f"{agent}/root", f"{own}/root", {"root": host})

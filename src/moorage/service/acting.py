@@ -210,7 +210,7 @@ def _pool_lines(
 def _pause_text(when: When, pool: Pool, lasts: int | None) -> str:
     """Return for how long a pool is paused, in the words in which it was asked."""
     if lasts is not None:
-        return f"for {age_text(lasts / SECOND)} from then on"
+        return f"for {age_text(lasts / SECOND)}"
     until = pool.paused_until
     return f"until {'somebody resumes it' if until is None else _clock(when, until)}"
 

@@ -97,6 +97,7 @@ def test_a_login_that_fails_keeps_nothing(native: Native, token: str, tmp_path: 
     answer("login", native.url, "--name", "far", "--token-file", token, **where)
     line = refusal(4, "login", "http://127.0.0.1:1", "--name", "far", **where)
     assert f"context far is for {native.url}" in line
+    answer("login", native.url, "--name", "far", "--token-file", token, **where)
 
 
 def test_a_server_that_is_gone_is_named_with_its_context(tmp_path: Path) -> None:
@@ -112,7 +113,6 @@ def test_a_server_that_is_gone_is_named_with_its_context(tmp_path: Path) -> None
     assert "no answer from 127.0.0.1:1 (context old): " in moorage(*run, **where).stderr
     typed = refusal(5, "pool", "list", "--url", gone["url"], **where)
     assert "no answer from 127.0.0.1:1: " in typed
-    answer("login", native.url, "--name", "far", "--token-file", token, **where)
 
 
 def test_a_token_is_asked_for_without_an_echo(native: Native, tmp_path: Path) -> None:

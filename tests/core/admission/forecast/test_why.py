@@ -386,7 +386,8 @@ def test_a_pause_that_has_an_end_is_waited_for(world: World) -> None:
     world.wait(45)
     assert standing_of(world, "a").eta_seconds == (15, 15)
     world.pause("p")
-    assert standing_of(world, "a").eta_seconds is None
+    without_end = standing_of(world, "a")
+    assert without_end.eta_seconds is None
     world.pause("p", seconds=60)
     world.ask("many", {"p": 2}, owner="many")
     world.pool("p", 2, ttl=3_600 * SECOND, hold=600 * SECOND, quota=1)
