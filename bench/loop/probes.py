@@ -346,8 +346,7 @@ def v1(sizes: Sizes) -> Iterator[Probe]:
     for by in ("class", "trait", "aggregate"):
         yield asked(f"capacity by {by}", "GET", "/v1/capacity", f"/v1/capacity?by={by}")
     yield asked("find", "GET", "/v1/find", "/v1/find?text=no-such-name")
-    yield asked("whoami", "GET", "/v1/whoami")
-    yield asked("link for a foreign token", "POST", "/v1/sign-in-links")
+    yield from _callers(asked)
     yield from _admission(asked, sizes)
     yield from slots(asked)
     yield from fleet(asked)
@@ -359,6 +358,11 @@ def v1(sizes: Sizes) -> Iterator[Probe]:
     yield asked("check", "POST", "/v1/database/check")
     yield asked("backup", "POST", "/v1/database/backup", "", {"name": "held.copy"})
     yield asked("new epoch", "POST", "/v1/database/epoch")
+
+
+def _callers(asked: Callable[..., Probe]) -> Iterator[Probe]:
+    yield asked("whoami", "GET", "/v1/whoami")
+    yield asked("link for a foreign token", "POST", "/v1/sign-in-links")
 
 
 def _admission(asked: Callable[..., Probe], sizes: Sizes) -> Iterator[Probe]:

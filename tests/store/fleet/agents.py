@@ -79,10 +79,7 @@ def whole_agent(n: int = 1) -> Agent:
         present=False,
     )
     told = MachineReport(
-        "boot-9",
-        2**53,
-        4,
-        Phase.DONE,
+        *("boot-9", 2**53, 4, Phase.DONE),
         {part_id(n): {PAGES: 7}},
         frozenset({consumer_id(1), consumer_id(2)}),
         failure,

@@ -73,7 +73,10 @@ def usages_window(wanted: UsageFilter, after: Place, limit: int) -> Plan[UsageWi
     if wanted.by == "class" or wanted.resource_class is not None:
         queries = [Query("usage_amounts_load", (*parameters, wanted.resource_class))]
     else:
-        queries = [Query(name, parameters) for name in ("usage_sums_load", "usage_consumers_count")]
+        queries = [
+            Query("usage_sums_load", parameters),
+            Query("usage_consumers_count", parameters),
+        ]
     amounts, *counts = yield queries
     return _window(as_of, found, amounts, counts[0] if counts else None, limit)
 

@@ -380,11 +380,11 @@ def test_a_pause_that_has_an_end_is_waited_for(world: World) -> None:
     for key in ("a", "b", "c"):
         world.ask(key, owner=key)
     first, last = standing_of(world, "a"), standing_of(world, "c")
-    assert (first.code, first.eta_seconds) == ("paused", (60, 60))
+    assert (first.code, first.eta_seconds) == ("paused", (60.0, 60.0))
     assert first.reason == "paused: p grants nothing until its pause ends"
-    assert last.eta_seconds == (660, 660)
+    assert last.eta_seconds == (660.0, 660.0)
     world.wait(45)
-    assert standing_of(world, "a").eta_seconds == (15, 15)
+    assert standing_of(world, "a").eta_seconds == (15.0, 15.0)
     world.pause("p")
     without_end = standing_of(world, "a")
     assert without_end.eta_seconds is None
