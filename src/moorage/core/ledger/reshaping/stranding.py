@@ -1,7 +1,7 @@
 """Which waiting tickets ask for units that a plan takes away: nobody else would say so.
 
-A ticket names places. When its units move elsewhere, it does not follow them: the one who asked decides
-whether the new place will do as well.
+A ticket names places. When its units move elsewhere, it does not follow them: the one who asked
+decides whether the new place will do as well.
 """
 
 from collections.abc import Iterable, Sequence
