@@ -408,7 +408,13 @@ def _admission(asked: Callable[..., Probe], sizes: Sizes) -> Iterator[Probe]:
     yield asked("force", "POST", f"{lease}/force", f"{nobody}/force")
     tuned = {"action": "pool.tune", "target": POOL, "limit": 9}
     yield asked("preview", "POST", "/v1/actions/preview", "", tuned)
-    yield asked("act", "POST", "/v1/actions", "", {**tuned, "digest": "another"})
+    yield asked(
+        "act: nothing fits what was shown",
+        "POST",
+        "/v1/actions",
+        "",
+        {**tuned, "digest": "another"},
+    )
 
 
 def plain() -> Iterator[Probe]:

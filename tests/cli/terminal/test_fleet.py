@@ -54,8 +54,8 @@ def test_one_line_per_class(fleet: Cli) -> None:
     title, *lines = (line.split("\t") for line in fleet.lines("fleet"))
     assert title == TITLES
     assert lines == [
-        ["DISK_GB", "12", "1200", "0", "0", "1200", "0%", "0% host-00", "0% host-00", "1200"],
-        ["VCPU", "12", "96", "11", "8", "77", "9%", "100% host-00", "0% host-01", "85"],
+        ["DISK_GB", "12", "1200", "0", "0", "1200", "0%", "0% host-00", "0% host-00", "1", "1200"],
+        ["VCPU", "12", "96", "11", "8", "77", "9%", "100% host-00", "0% host-01", "1", "85"],
     ]
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from uuid import UUID, uuid5
 
 from moorage.client.transport import Transport, UnreachableError
+from moorage.core.limits import MACHINE_RESHAPES_MAX
 from moorage.wire.fleet import AgentWanted
 from tests.client.single import SECONDS, Started, started
 from tests.e2e.ledger.test_reshapes import call, client, database
@@ -204,12 +205,14 @@ def test_killed_again_and_again(database: str) -> None:
             ends = threading.Timer(0.2 + 0.4 * choice.random(), server.stop, [signal.SIGKILL])
             ends.start()
             try:
-                while True:
+                for _ in range(MACHINE_RESHAPES_MAX - 2):
                     boot, generation = boot + 1, 0
                     generation = registered(server, boot)
                     what, reshape = outcome(server, boot, generation)
                     assert what == "done"
                     client(server).reshapes.undo(reshape)
+                while True:  # a server carries out no more plans of one machine
+                    client(server).ledger.now()
             except UnreachableError:
                 killed += 1
             finally:

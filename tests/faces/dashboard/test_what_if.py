@@ -29,7 +29,7 @@ def jobs_that_asked_together(native: Native, pool: str, count: int = JOBS) -> No
 
 def table_of(body: str) -> str:
     """Return the table of a page."""
-    return body.partition("<table>")[2].partition("</table>")[0]
+    return body.partition('<table class="stack">')[2].partition("</table>")[0]
 
 
 def test_it_has_the_figures_of_the_command_line(peers: list[Native]) -> None:

@@ -153,7 +153,7 @@ def test_a_pause_for_a_while_is_confirmed_later(tmp_path: Path) -> None:
         pause = PoolPause(POOL, TESTER, True, lasts=10 * MINUTE)
         acting = Acting(pause, ("test",), pool=POOL, lasts=pause.lasts)
         shown = await one.service.transactor.submit(acting)
-        assert shown.lines[0] == f"{POOL} grants nothing for 10m from then on."
+        assert shown.lines[0] == f"{POOL} grants nothing for 10m."
         await pass_time(one, 3 * SECOND)
         acting.digest = shown.digest
         done = await one.service.transactor.submit(acting)

@@ -244,7 +244,9 @@ def _timeless(value: Any) -> Any:
     """Return a value without times: each batch has its own stamps."""
     if isinstance(value, dict):
         return {
-            k: _timeless(v) for k, v in value.items() if not k.endswith(("_at", "_since", "_until"))
+            k: _timeless(v)
+            for k, v in value.items()
+            if k != "at" and not k.endswith(("_at", "_since", "_until"))
         }
     return [_timeless(one) for one in value] if isinstance(value, list) else value
 

@@ -1,4 +1,4 @@
-"""Puts the path prefix before the addresses in answers: inside, all of them begin with `/ui`.
+"""Puts the path prefix before the addresses in answers: inside, all but one begin with `/ui`.
 
 Pages are rendered without it, so that readers on both sides of a proxy share them. Templates write
 addresses in quotes, and a quote in any other text is escaped, so that nothing else looks alike.
@@ -11,6 +11,9 @@ from contextlib import aclosing
 from moorage.faces.dashboard.headers import Headers
 from moorage.faces.dashboard.routing import ROOT
 
+DESCRIPTION = "/v1/openapi.json"
+"""The only address outside of the dashboard that its pages name."""
+
 ATTRIBUTES = (
     "href",
     "src",
@@ -22,14 +25,14 @@ ATTRIBUTES = (
 )
 """Attributes of elements whose values are addresses."""
 
-_ADDRESS = re.compile(rf'( (?:{"|".join(ATTRIBUTES)})="){ROOT}(?=[/?#"])')
+_ADDRESS = re.compile(rf'( (?:{"|".join(ATTRIBUTES)})=")(?={ROOT}[/?#"]|{DESCRIPTION}")')
 _TARGET = re.compile(rf"\A((?:0; url=)?){ROOT}(?=[/?#]|\Z)")
 _POINTING = (b"location", b"refresh")
 
 
 def page_outward(text: str, prefix: str) -> str:
     """Return a rendered page, or an event with one, with complete addresses."""
-    return _ADDRESS.sub(rf"\g<1>{prefix}{ROOT}", text) if prefix else text
+    return _ADDRESS.sub(rf"\g<1>{prefix}", text) if prefix else text
 
 
 def headers_outward(headers: Headers, prefix: str) -> Headers:

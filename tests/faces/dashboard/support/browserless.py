@@ -181,7 +181,8 @@ class Browser:
         """Read a page and submit its form with this target, and the page that asks first."""
         page = self.get(path)
         assert page.status == 200, page
-        (form, *_) = [one for one in page.document.forms if one.action == action]
+        forms = [one for one in page.document.forms if one.action == action]
+        (form, *_) = [one for one in forms if one.method == "post"]
         answer = self.ask("POST", action, {**form.fields, **fields})
         if answer.status == 200:
             form = confirming(answer, action)
