@@ -251,7 +251,7 @@ def test_every_address_of_the_dashboard_has_the_prefix(proxied: Proxied) -> None
             continue
         address = page.path.replace("{name+}", pool)
         one = host if "machines" in address else reshape if "reshapes" in address else ticket
-        address = address.replace("{id}", one)
+        address = address.replace("{id}", one).replace("{operation}", "get_pool")
         if address == CLAIM:
             address += f"?resources=CUSTOM_A:1&place={host}"
         answer = reader.get(f"{PREFIX}{address}")
