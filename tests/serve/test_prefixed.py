@@ -270,7 +270,12 @@ def test_every_address_of_the_dashboard_has_the_prefix(proxied: Proxied) -> None
             assert reader.get(file).status == 200
     assert kinds == {*ATTRIBUTES} - {"formaction"}
     paused = reader.submit(f"{PREFIX}/ui/pools/{pool}", f"{PREFIX}/ui/pools/{pool}:pause")
-    assert paused.headers["location"].startswith(f"{PREFIX}/ui/pools/{pool}")
+    assert "Done." in paused.document.text
+    for name, value in ADDRESS.findall(paused.body):
+        assert name == "id" or value.startswith(f"{PREFIX}/ui"), (name, value)
+    (leave,) = [one for one in paused.document.forms if one.action.endswith("/sign-out")]
+    left = reader.ask("POST", leave.action, leave.fields)
+    assert left.headers["location"].startswith(f"{PREFIX}/ui/sign-in")
 
 
 def test_an_open_page_is_updated_with_the_prefix(proxied: Proxied) -> None:

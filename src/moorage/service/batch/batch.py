@@ -121,7 +121,7 @@ class Batches:
         self._last = rooms.ledger.stamp
         if rooms.admission is not None:
             await transaction.run(rooms.admission.after())
-        if _is_saved(items, rooms, when):
+        if not items[0].work.alone or _is_saved(items[0], rooms, when):
             made = await self._save(items, rooms, when, transaction, late=late)
         else:
             made = Made(Changes(), when)
@@ -151,8 +151,10 @@ class Batches:
     async def _save(
         self, items: list[Item], rooms: Rooms, when: When, transaction: Transaction, *, late: bool
     ) -> Made:
-        made = Made(rooms.made, when)
-        ledger, admission, fleet = made.changes.ledger, made.changes.admission, made.changes.fleet
+        ledger = rooms.ledger.changes
+        admission = None if rooms.admission is None else rooms.admission.changes
+        fleet = None if rooms.fleet is None else rooms.fleet.changes
+        made = Made(Changes(ledger, admission, fleet), when)
         imports = None if rooms.imports is None else rooms.imports.part()
         if imports is not None and imports.is_published:
             made.changes.imports = ImportChange(imports.after)
@@ -244,15 +246,14 @@ def _decided(item: Item, rooms: Rooms, when: When) -> Changes | None:
     return None
 
 
-def _is_saved(items: list[Item], rooms: Rooms, when: When) -> bool:
+def _is_saved(alone: Item, rooms: Rooms, when: When) -> bool:
     """Ask a request that is alone whether to save what its batch has made."""
-    first = items[0]
-    if not first.work.alone or first.refusal is not None or first.again:
+    if alone.refusal is not None or alone.again:
         return True
     try:
-        return first.work.review(rooms.made, rooms.world, when)
+        return alone.work.review(rooms.made, rooms.world, when)
     except Error as refusal:
-        first.refusal = refusal.with_traceback(None)
+        alone.refusal = refusal.with_traceback(None)
         return False
 
 
