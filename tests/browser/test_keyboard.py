@@ -53,8 +53,11 @@ def test_the_first_stop_skips_to_the_content(open_page: Open, ledger: ExampleLed
     page.keyboard.press("Control+A")
     page.keyboard.type("3")
     page.keyboard.press("Enter")
-    page.wait_for_url("**notice=*")
-    assert "priority is changed" in page.locator("[role=status]").first.inner_text()
+    page.wait_for_url("**/priority")
+    tab_to(page, "main form.card button")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("main .notice")
+    assert "Done." in page.locator("main .notice").inner_text()
     assert watched.problems == []
 
 

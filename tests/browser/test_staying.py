@@ -47,7 +47,10 @@ def test_a_focused_button_never_becomes_that_of_another_form(
     watched.page.get_by_role("button", name="Pause granting").focus()
     ledger.native.ask("POST", "/v1/pools/focus:pause", {})
     watched.page.wait_for_selector("main .alarm")
-    assert watched.page.evaluate(FORMS) == ["resume: Resume granting"]
+    assert watched.page.evaluate(FORMS) == [
+        "resume: Resume granting",
+        "tune: Show what it will do",
+    ]
     assert watched.problems == []
 
 
