@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from msgspec import MsgspecError
 
-from moorage.store.api import Row
+from moorage.store.api import Plan, Row
 from moorage.store.sql import columns
 
 FOUND_MAX = 1_000
@@ -63,6 +63,19 @@ class Found:
                 continue
             self.tell(differing(title, names, row, kind.write(value), kind.spared(stored, value)))
             yield stored, value
+
+
+def collected(what: str, compare: Callable[[Found], Plan[None]]) -> Plan[list[str]]:
+    """Return the differences that `compare` tells of; the last line says if there were too many.
+
+    `what` names the rows. Use `read_aside`: it reads everything.
+    """
+    found = Found()
+    try:
+        yield from compare(found)
+    except Enough:
+        found.lines.append(f"{what}: there are more differences; the rest was not looked at")
+    return found.lines
 
 
 def differing(

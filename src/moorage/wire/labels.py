@@ -28,6 +28,13 @@ SHOWN_MAX = 60
 """The characters of a label that are shown in a name, unless a governor has set it."""
 
 
+def says(text: str, name: str, labels: Mapping[str, str]) -> bool:
+    """Return whether a case-folded text is in a name, or in a label written as NAME=VALUE."""
+    if text in name.casefold():
+        return True
+    return any(text in f"{label}={value}".casefold() for label, value in labels.items())
+
+
 class Naming(NamedTuple):
     """What a holder is named by; an empty member is no part of the name. Equal ones are one holder.
 

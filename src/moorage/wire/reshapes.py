@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import field
 from typing import Any, Literal
 
@@ -99,6 +100,16 @@ class ReshapePlan:
     fungible: list[str] = field(default_factory=list)
     expect: ReshapeGenerations = field(default_factory=ReshapeGenerations)
     cross_tree: bool = False
+
+
+def releasing(consumer: str, generation: int, providers: Iterable[str]) -> ReshapePlan:
+    """Return the plan that releases all that a consumer holds, unless it changes meanwhile."""
+    return ReshapePlan(
+        release=[consumer],
+        vacate={consumer: [*providers]},
+        expect=ReshapeGenerations(consumers={consumer: generation}),
+        cross_tree=True,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

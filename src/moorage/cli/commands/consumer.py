@@ -131,9 +131,8 @@ def release(text: str, reason: str, yes: bool, as_json: bool) -> None:
     back to the consumer, unless others use it by then. ID is the whole UUID. A consumer of a lease
     is refused: end the lease with `moorage lease revoke`.
     """
-    from moorage.client.plans.changing import released_plan  # deferred: for this command only
-    from moorage.client.reshapes import Reshapes
-    from moorage.wire.reshapes import ReshapeWanted
+    from moorage.client.reshapes import Reshapes  # deferred: for this command only
+    from moorage.wire.reshapes import ReshapeWanted, releasing
 
     if not (yes or can_ask(as_json=as_json)):
         raise Failure(
@@ -153,8 +152,9 @@ def release(text: str, reason: str, yes: bool, as_json: bool) -> None:
                 say(f"{one.type or 'consumer'} {one.uuid} of {one.project} holds {held}")
             if not click.confirm("Release all of it?"):
                 raise Failure(FAILED, "nothing was changed")
+        plan = releasing(one.uuid, one.generation, [each.provider for each in one.allocations])
         done = Reshapes(server()).carry_out(
-            ReshapeWanted(plan=released_plan(one), reason=reason or "moorage consumer release")
+            ReshapeWanted(plan=plan, reason=reason or "moorage consumer release")
         )
     if as_json:
         show_json({"consumer": one, "reshape": done.id})

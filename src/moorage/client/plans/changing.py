@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from moorage.client.plans.plan_error import PlanError
-from moorage.wire.providers import ConsumerShown, ProviderShown
-from moorage.wire.reshapes import ReshapeEffect, ReshapeFigures, ReshapeGenerations, ReshapePlan
+from moorage.wire.providers import ProviderShown
+from moorage.wire.reshapes import ReshapeEffect, ReshapeFigures, ReshapePlan
 
 
 @dataclass(frozen=True)
@@ -57,16 +57,6 @@ def change_plan(one: ProviderShown, change: Change) -> ReshapePlan:
         inventories={one.uuid: {**figures}} if figures else {},
         traits={} if traits == {*one.traits} else {one.uuid: sorted(traits)},
         aggregates={} if aggregates == {*one.aggregates} else {one.uuid: sorted(aggregates)},
-    )
-
-
-def released_plan(one: ConsumerShown) -> ReshapePlan:
-    """Return the plan that releases all that a consumer holds, unless it changes meanwhile."""
-    return ReshapePlan(
-        release=[one.uuid],
-        vacate={one.uuid: [each.provider for each in one.allocations]},
-        expect=ReshapeGenerations(consumers={one.uuid: one.generation}),
-        cross_tree=True,
     )
 
 

@@ -17,7 +17,7 @@ from moorage.service.admission.views import LeaseView
 from moorage.service.ledger.queries import ConsumerFilter
 from moorage.service.values import check_text
 from moorage.wire.finding import FindAsked, Findings, Found
-from moorage.wire.labels import holder_of
+from moorage.wire.labels import holder_of, says
 from moorage.wire.operations import admin, fleet, leases, ledger, pools, reshapes
 from moorage.wire.operations import finding as operations
 from moorage.wire.operations.operation import Operation
@@ -119,11 +119,8 @@ def _agents_with(request: Finding, text: str, most: int) -> Steps[list[Agent]]:
 
 
 def _says(agent: Agent, text: str) -> bool:
-    if agent.facts is not None and text in agent.facts.hostname.casefold():
-        return True
-    if is_prefix(text) and agent.uuid.startswith(text):
-        return True
-    return any(text in f"{name}={value}".casefold() for name, value in agent.labels.items())
+    host = "" if agent.facts is None else agent.facts.hostname
+    return says(text, host, agent.labels) or (is_prefix(text) and agent.uuid.startswith(text))
 
 
 async def _groups(request: Finding, text: str, most: int) -> list[Found]:

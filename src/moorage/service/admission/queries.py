@@ -42,7 +42,7 @@ from moorage.store.admission import reads
 from moorage.store.admission.contents import contents_load
 from moorage.store.admission.reads import PoolSeen, TicketSeen
 from moorage.store.api import Engine
-from moorage.wire.labels import GOVERNOR, HOLDER, HOST, NODE
+from moorage.wire.labels import GOVERNOR, HOLDER, HOST, NODE, says
 
 MACHINE_LABELS = (HOLDER, HOST, NODE)
 """Labels whose value may be a machine."""
@@ -71,7 +71,7 @@ class LeaseFilter(Struct, frozen=True):
         """Is a lease one of these at a service time?"""
         if self.older is not None and at - since_of(lease) < self.older:
             return False
-        if self.text and not any(self.text in one.casefold() for one in _texts(lease)):
+        if self.text and not says(self.text, lease.owner, lease.labels):
             return False
         if self.consumer is not None:
             text = lease.allocations
@@ -101,17 +101,6 @@ class LeaseFilter(Struct, frozen=True):
         if not self.placed or held is None or not any(name in held for name in machine):
             return False
         return not machine.isdisjoint(holding_of(held).allocations)
-
-
-def _texts(lease: Lease) -> Iterable[str]:
-    yield lease.owner
-    for name, value in lease.labels.items():
-        yield f"{name}={value}"
-
-
-def _says(pool: Pool, text: str) -> bool:
-    labels = (f"{name}={value}" for name, value in pool.spec.labels.items())
-    return any(text in one.casefold() for one in (pool.name, *labels))
 
 
 ALL = LeaseFilter()
@@ -223,7 +212,7 @@ class AdmissionQueries:
             with errors.translated():
                 seen = await self._engine.read_aside(reads.pools_window(after, PAGE_MAX))
             pools = [one.pool for one in seen.pools]
-            found += [one for one in pools if _says(one, text)]
+            found += [one for one in pools if says(text, one.name, one.spec.labels)]
             after = pools[-1].name if len(pools) == PAGE_MAX else None
         return found[:most]
 

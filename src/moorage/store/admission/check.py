@@ -33,7 +33,7 @@ from moorage.store.admission.rows import (
     slot_row,
 )
 from moorage.store.api import Plan, Query, Row
-from moorage.store.differences import FOUND_MAX, Enough, Found, Kind, differing
+from moorage.store.differences import FOUND_MAX, Found, Kind, collected, differing
 from moorage.store.encoding import key_set
 from moorage.store.sql import columns
 
@@ -153,12 +153,7 @@ def differences_load() -> Plan[list[str]]:
 
     Use `read_aside`: it reads everything.
     """
-    found = Found()
-    try:
-        yield from _compared(found)
-    except Enough:
-        found.lines.append("admission: there are more differences; the rest was not looked at")
-    return found.lines
+    return (yield from collected("admission", _compared))
 
 
 def _compared(found: Found) -> Plan[None]:

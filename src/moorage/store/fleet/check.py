@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from moorage.core.fleet.model import State
 from moorage.store.api import Damaged, Plan, Query, Row
-from moorage.store.differences import Enough, Found, Kind
+from moorage.store.differences import Found, Kind, collected
 from moorage.store.fleet.rows import (
     agent_from_body,
     agent_row,
@@ -43,6 +43,10 @@ def differences_load() -> Plan[list[str]]:
 
     Use `read_aside`: it reads everything.
     """
+    return (yield from collected("fleet", _compared))
+
+
+def _compared(found: Found) -> Plan[None]:
     agents, groups, reporter_groups, deleted, reporters, pins = yield [
         Query("agents_snapshot"),
         Query("agent_groups_snapshot"),
@@ -51,25 +55,20 @@ def differences_load() -> Plan[list[str]]:
         Query("reporters_snapshot"),
         Query("pins_adrift"),
     ]
-    found = Found()
-    try:
-        names = {row[0] for row in groups}
-        for _ in found.read(GROUP, groups):
-            pass
-        for stored, agent in found.read(AGENT, agents):
-            if agent.state is State.ACTIVE and agent.group not in names:
-                found.tell([f"agent {stored['uuid']}: its group '{agent.group}' does not exist"])
-        for _ in found.read(REPORTER_GROUP, reporter_groups):
-            pass
-        found.tell(_damaged(deleted))
-        sharing = {row[0] for row in reporter_groups}
-        for stored, _ in found.read(REPORTER, reporters):
-            if stored["reporter_group"] not in sharing:
-                found.tell([f"reporter {stored['name']}: its group does not exist"])
-        found.tell(f"pin of node {node}: group '{group}' does not exist" for group, node in pins)
-    except Enough:
-        found.lines.append("fleet: there are more differences; the rest was not looked at")
-    return found.lines
+    names = {row[0] for row in groups}
+    for _ in found.read(GROUP, groups):
+        pass
+    for stored, agent in found.read(AGENT, agents):
+        if agent.state is State.ACTIVE and agent.group not in names:
+            found.tell([f"agent {stored['uuid']}: its group '{agent.group}' does not exist"])
+    for _ in found.read(REPORTER_GROUP, reporter_groups):
+        pass
+    found.tell(_damaged(deleted))
+    sharing = {row[0] for row in reporter_groups}
+    for stored, _ in found.read(REPORTER, reporters):
+        if stored["reporter_group"] not in sharing:
+            found.tell([f"reporter {stored['name']}: its group does not exist"])
+    found.tell(f"pin of node {node}: group '{group}' does not exist" for group, node in pins)
 
 
 def _damaged(rows: list[Row]) -> Iterator[str]:

@@ -25,7 +25,7 @@ from moorage.core.ledger.reshaping.effects import (
 from moorage.core.ledger.reshaping.inverse import Inverse
 from moorage.core.ledger.reshaping.plan import Generations
 from moorage.store.api import Plan, Query, Row
-from moorage.store.differences import Enough, Found
+from moorage.store.differences import Found, collected
 from moorage.store.encoding import key_set
 from moorage.store.ledger.reshapes import ReshapeRow, records_load
 
@@ -42,12 +42,7 @@ def differences_load() -> Plan[list[str]]:
 
     Use `read_aside`: it reads everything.
     """
-    found = Found()
-    try:
-        yield from _compared(found)
-    except Enough:
-        found.lines.append("reshapes: there are more differences; the rest was not looked at")
-    return found.lines
+    return (yield from collected("reshapes", _compared))
 
 
 def _compared(found: Found) -> Plan[None]:

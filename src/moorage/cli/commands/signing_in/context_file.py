@@ -21,6 +21,8 @@ def change(decide: Callable[[Contexts], Contexts]) -> None:
 
     Raises Failure: 2, the file cannot be used; 1, it cannot be written; and those of `decide`.
     """
+    from moorage.client.run.lease.idempotency_keys import write_private  # deferred: few commands
+
     path = contexts.path_of(os.environ)
     if path is None:
         raise Failure(USAGE, "this user has no home: name a folder with XDG_CONFIG_HOME")
@@ -31,7 +33,7 @@ def change(decide: Callable[[Contexts], Contexts]) -> None:
         with _locked(f"{path}.lock"):
             with _reported():
                 before = contexts.read(path)
-            _replace(path, contexts.written(decide(before)))
+            write_private(path, contexts.written(decide(before)).decode())
     except OSError as error:
         raise Failure(FAILED, f"cannot write {path}: {error.strerror}") from None
 
@@ -55,18 +57,3 @@ def _locked(path: str) -> Iterator[None]:
         yield
     finally:
         os.close(file)
-
-
-def _replace(path: str, content: bytes) -> None:
-    """Write a file that only its owner may read, at once or not at all."""
-    partial = f"{path}.{os.getpid()}.partial"
-    file = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    try:
-        with os.fdopen(file, "wb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.rename(partial, path)
-    except BaseException:
-        os.unlink(partial)
-        raise

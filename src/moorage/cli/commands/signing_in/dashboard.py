@@ -40,7 +40,7 @@ def command(no_browser: bool, as_json: bool) -> None:
 
 def _explain(made: SignInLink) -> None:
     until = made.expires_at.strftime("%H:%M:%S UTC")
-    say(f"moorage: the link works once, until {until}: whoever opens it acts as you", err=True)
+    say(f"moorage: the link works once, until {until}: anyone who opens it acts as you", err=True)
 
 
 def _open(link: str) -> None:
@@ -48,8 +48,9 @@ def _open(link: str) -> None:
 
     The command line of the browser, which everybody on the machine sees, then has no code.
     """
-    import webbrowser  # deferred, as the next one: most of the time nothing is opened
+    import webbrowser  # deferred, as the next ones: most of the time nothing is opened
 
+    from moorage.client.run.lease.idempotency_keys import write_private
     from moorage.ownership import UntrustedError, check_folder
 
     state = os.environ.get("XDG_STATE_HOME", "")
@@ -64,11 +65,7 @@ def _open(link: str) -> None:
     try:
         os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
         check_folder(os.path.dirname(path), "name another folder with XDG_STATE_HOME")
-        partial = f"{path}.{os.getpid()}"
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-        with os.fdopen(os.open(partial, flags, 0o600), "w") as file:
-            file.write(text)
-        os.rename(partial, path)
+        write_private(path, text)
         opened = webbrowser.open(f"file://{path}")
     except (OSError, UntrustedError, webbrowser.Error):
         opened = False

@@ -54,7 +54,7 @@ def stranded(effects: Sequence[Effect], tickets: Iterable[Ticket], more: bool) -
     text = (
         f"{'At least ' if more else ''}{counted(count, 'waiting ticket')} would wait in vain: what"
         f" they ask for would not be there any more, such as {first[1]} of provider {first[0]}."
-        " Whoever wants the units at their new place must ask again."
+        " To get the units at their new place, ask again."
     )
     return Note(NoteCode.TICKETS_STRANDED, text, found)
 

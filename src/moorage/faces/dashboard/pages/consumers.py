@@ -10,8 +10,10 @@ from moorage.faces.dashboard.forms import done
 from moorage.faces.dashboard.routing import ROOT, Action, Answer, Data, Page, PageRequest
 from moorage.faces.native_api import RefusedError
 from moorage.wire.admission import Lease
+from moorage.wire.dataclass import members
 from moorage.wire.operations import leases, ledger, reshapes
 from moorage.wire.providers import ConsumerPage, ConsumerShown
+from moorage.wire.reshapes import releasing
 
 SHOWN = 100
 EXPORTED = 1_000
@@ -94,12 +96,8 @@ async def release(request: PageRequest) -> str:
         raise RefusedError(
             HTTPStatus.CONFLICT, "invalid", "A lease holds these allocations: end the lease."
         )
-    plan = {
-        "release": [consumer.uuid],
-        "vacate": {consumer.uuid: [one.provider for one in consumer.allocations]},
-        "expect": {"consumers": {consumer.uuid: whole("The generation", generation)}},
-        "cross_tree": True,
-    }
+    held = [one.provider for one in consumer.allocations]
+    plan = members(releasing(consumer.uuid, whole("The generation", generation), held))
     reason = request.form.get("reason", "").strip() or "released from its page"
     made = await request.ask(reshapes.COMMIT_RESHAPE, body={"plan": plan, "reason": reason})
     return done(f"{ROOT}/reshapes/{made.id}", "consumer-released")

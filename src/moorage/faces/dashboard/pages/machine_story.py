@@ -37,7 +37,7 @@ class Story(NamedTuple):
     older: bool
 
 
-class Held(NamedTuple):
+class LeasesShown(NamedTuple):
     """Leases and tickets that concern a machine, and whether more of them are not shown."""
 
     leases: list[Lease]
@@ -54,7 +54,7 @@ async def agent_of(request: PageRequest, agent: str | None) -> Agent | None:
         return None
 
 
-async def leases_of(request: PageRequest, names: Sequence[str]) -> Held | None:
+async def leases_of(request: PageRequest, names: Sequence[str]) -> LeasesShown | None:
     """Return the live leases and tickets of a machine, by its names and UUIDs.
 
     None: the reader may not list those of all pools.
@@ -73,7 +73,7 @@ async def leases_of(request: PageRequest, names: Sequence[str]) -> Held | None:
             more = more or page.next is not None
     except RefusedError:
         return None
-    return Held(found, more)
+    return LeasesShown(found, more)
 
 
 async def story_of(
