@@ -10,8 +10,9 @@ import pytest
 from moorage.client.run.api_types import LeaseRequest, lease_of
 from moorage.client.run.handles.file import EntryKey, Handle, HandleEntry, HandleError
 from moorage.client.run.lease.acquire import NotGrantedError
-from moorage.client.run.lease.idempotency_keys import FileKey, GivenKey, OwnKey, write_private
+from moorage.client.run.lease.idempotency_keys import FileKey, GivenKey, OwnKey
 from moorage.client.run.locks import lock_path, locked
+from moorage.client.run.private_file import write_private
 from tests.client.run.test_words import lease_json
 from tests.client.single import finished
 

@@ -7,7 +7,8 @@ prints code for bash, with `client.sh` and `trap.sh`. `lease_proxy.py` is the Py
 `parse.py` and `durations.py` parse the command line by the tables in `options.py` and
 `variables.py`, and `labels.py` finds what describes the caller. `progress.py` shows the progress on
 the terminal (`terminal.py`, `printing.py`), `exit_codes.py` has the exit codes and reports errors
-as JSON. `api_types.py` defines requests and responses, `clock.py` a clock without jumps.
+as JSON. `api_types.py` defines requests and responses, `clock.py` a clock without jumps,
+`private_file.py` replaces files with secrets.
 
 Part of the single file that `make zipapp` builds, see `client/main.py`.
 

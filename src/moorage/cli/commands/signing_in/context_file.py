@@ -21,7 +21,7 @@ def change(decide: Callable[[Contexts], Contexts]) -> None:
 
     Raises Failure: 2, the file cannot be used; 1, it cannot be written; and those of `decide`.
     """
-    from moorage.client.run.lease.idempotency_keys import write_private  # deferred: few commands
+    from moorage.client.run.private_file import write_private  # deferred: few commands
 
     path = contexts.path_of(os.environ)
     if path is None:

@@ -50,7 +50,7 @@ def _open(link: str) -> None:
     """
     import webbrowser  # deferred, as the next ones: most of the time nothing is opened
 
-    from moorage.client.run.lease.idempotency_keys import write_private
+    from moorage.client.run.private_file import write_private
     from moorage.ownership import UntrustedError, check_folder
 
     state = os.environ.get("XDG_STATE_HOME", "")

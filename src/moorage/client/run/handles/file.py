@@ -16,7 +16,6 @@ from uuid import uuid4
 
 from moorage.client.run.api_types import PATIENCE_SECONDS, Lease, LeaseRequest
 from moorage.client.run.lease.acquire import WITHDRAWN, NotGrantedError
-from moorage.client.run.lease.idempotency_keys import write_private
 from moorage.client.run.locks import lock_path, locked
 
 TTL_SECONDS = 3600.0
@@ -133,6 +132,8 @@ class Handle:
                 os.unlink(path)
 
     def _write(self, entries: list[HandleEntry]) -> None:
+        from moorage.client.run.private_file import write_private  # deferred: most only read
+
         values = {"leases": [_members(entry) for entry in entries]}
         try:
             write_private(self.path, json.dumps(values, indent=1) + "\n")

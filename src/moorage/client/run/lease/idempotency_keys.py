@@ -117,25 +117,7 @@ class FileKey:
 
     def _written(self) -> str:
         key = str(uuid4())
+        from moorage.client.run.private_file import write_private  # deferred: few runs have a file
+
         write_private(self._path, f"{key}\n")
         return key
-
-
-def write_private(path: str, text: str) -> None:
-    """Replace the content of a file atomically; only its owner may read it (0600).
-
-    Raises OSError.
-    """
-    import tempfile  # deferred: most runs write no file
-
-    folder = os.path.dirname(os.path.abspath(path))
-    descriptor, new = tempfile.mkstemp(prefix=f".{os.path.basename(path)}.", dir=folder)
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(new, path)
-    except BaseException:
-        os.unlink(new)
-        raise
