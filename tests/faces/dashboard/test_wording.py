@@ -1,5 +1,6 @@
 """What pages say and where links lead: nouns agree with numbers, lists are the right ones."""
 
+import re
 from datetime import UTC, datetime
 
 import pytest
@@ -39,6 +40,16 @@ def test_alarms_lead_to_the_agents_that_they_name() -> None:
         "/ui/fleet?agents=late&agent_group=a%2Fb+c#agents",
     ]
     assert {"lost", "late"} <= FILTERS.keys()
+
+
+def test_the_alarm_of_a_pause_says_when_it_ends(native: Native) -> None:
+    """A pause that nobody remembers has no end, and the overview says so."""
+    forgotten, short = make_pool(native), make_pool(native)
+    native.ask("POST", f"/v1/pools/{forgotten}:pause", {})
+    native.ask("POST", f"/v1/pools/{short}:pause", {"lasts": 7_200})
+    text = signed_in(native, "reader").get("/ui").document.text
+    assert f"{forgotten} is paused until somebody resumes it: no reason given" in text
+    assert re.search(rf"{short} is paused for (2h|1h59m)\S* more: no reason given", text)
 
 
 @pytest.mark.parametrize(("count", "noun"), [(0, "units"), (1, "unit"), (2, "units")])

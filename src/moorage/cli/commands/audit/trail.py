@@ -108,7 +108,7 @@ class Trail(click.Group):
 @click.option(
     "--since",
     type=SinceType(),
-    help="Only entries since this time, such as 1h or 2026-11-27T04:31.",
+    help="Only entries since this time, such as 1h, 23:00 or 2026-11-27T04:31.",
 )
 @click.option("--who", help="Only entries of this actor, such as alice.")
 @click.option("--action", help="Only this action, such as pool.pause, or all of a noun: pool.")

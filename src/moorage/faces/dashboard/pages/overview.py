@@ -79,7 +79,9 @@ def alarms_of(
             waits = f"; {counted(pool.waiting, 'ticket')} waiting" if pool.waiting else ""
             if pool.first is not None:
                 waits += f", the first for {age_text((now - pool.first.asked_at).total_seconds())}"
-            yield Alarm(bool(waits), f"{pool.name} is paused: {reason}{waits}", address)
+            yield Alarm(
+                bool(waits), f"{pool.name} is paused {_until(pool, now)}: {reason}{waits}", address
+            )
     for group in groups:
         if group.suspect_network:
             text = f"Many agents of {group.name} fell silent together: suspect the network"
@@ -90,6 +92,12 @@ def alarms_of(
         if group.late:
             text = f"{counted(group.late, 'agent')} of {group.name} {are(group.late)} late"
             yield Alarm(False, text, _agents("late", group))
+
+
+def _until(pool: Pool, now: datetime) -> str:
+    if pool.paused_until is None:
+        return "until somebody resumes it"
+    return f"for {age_text((pool.paused_until - now).total_seconds())} more"
 
 
 def _agents(liveness: str, group: AgentGroup) -> str:
