@@ -88,7 +88,8 @@ class Pool:
 
     `free` is how many units could be granted now if no ticket were waiting; negative: the pool is
     over its limit. `pause_reason` is why it is paused; empty: it is not, or nobody has said.
-    `paused_until` is when its pause ends by itself; null: when somebody resumes it.
+    `paused_until` is when its pause ends by itself; null: when somebody resumes it. `paused_by` is
+    who paused it last, as in the audit trail; empty: it is not paused, or this is unknown.
     `next_grant_at` is when pacing permits the next grant; null: now. `first` is the
     first ticket in the line, whose `waiting` says why it is not granted; null: no ticket waits.
     """
@@ -135,6 +136,7 @@ class Pool:
     owner_queue_max: int = 0
     """How many tickets of one owner may wait: `queue_max_per_owner`, or its default."""
     paused_until: datetime | None = None
+    paused_by: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -112,6 +112,7 @@ def pool(number: int) -> Pool:
         units=limit,
         paused=number == 7,
         pause_reason="rack 7 is being repaired" if number == 7 else "",
+        paused_by="alice" if number == 7 else "",
         occupied=limit if busy else number,
         waiting=number + 1 if busy else 0,
         free=0 if busy else limit - number,

@@ -48,8 +48,8 @@ def test_the_alarm_of_a_pause_says_when_it_ends(native: Native) -> None:
     native.ask("POST", f"/v1/pools/{forgotten}:pause", {})
     native.ask("POST", f"/v1/pools/{short}:pause", {"lasts": 7_200})
     text = signed_in(native, "reader").get("/ui").document.text
-    assert f"{forgotten} is paused until somebody resumes it: no reason given" in text
-    assert re.search(rf"{short} is paused for (2h|1h59m)\S* more: no reason given", text)
+    assert f"{forgotten} is paused by admin until somebody resumes it: no reason given" in text
+    assert re.search(rf"{short} is paused by admin for (2h|1h59m)\S* more: no reason given", text)
 
 
 @pytest.mark.parametrize(("count", "noun"), [(0, "units"), (1, "unit"), (2, "units")])

@@ -105,12 +105,20 @@ def state_of(pool: Pool) -> str:
     if word == "full" and pool.limit is None and pool.occupied < there:
         others = {state: n for state, n in pool.slots.items() if n and state not in (FREE, LEASED)}
         word = ", ".join(f"{n} {state}" for state, n in sorted(others.items())) or word
-    return f"{word}, {pool.unheard} unheard" if pool.unheard else word
+    return f"{word}{_unheard(pool)}"
 
 
 def explained(pool: Pool) -> str:
-    """Return a pool's state, and why it is paused."""
-    return f"{state_of(pool)}: {pool.pause_reason}" if pool.pause_reason else state_of(pool)
+    """Return a pool's state, and who paused it and why."""
+    if not pool.paused:
+        return state_of(pool)
+    by = f" by {pool.paused_by}" if pool.paused_by else ""
+    why = f": {pool.pause_reason}" if pool.pause_reason else ""
+    return f"paused{by}{_unheard(pool)}{why}"
+
+
+def _unheard(pool: Pool) -> str:
+    return f", {pool.unheard} unheard" if pool.unheard else ""
 
 
 def plain_text(value: Any) -> str:

@@ -79,9 +79,9 @@ def alarms_of(
             waits = f"; {counted(pool.waiting, 'ticket')} waiting" if pool.waiting else ""
             if pool.first is not None:
                 waits += f", the first for {age_text((now - pool.first.asked_at).total_seconds())}"
-            yield Alarm(
-                bool(waits), f"{pool.name} is paused {_until(pool, now)}: {reason}{waits}", address
-            )
+            by = f"by {pool.paused_by} " if pool.paused_by else ""
+            paused = f"{pool.name} is paused {by}{_until(pool, now)}"
+            yield Alarm(bool(waits), f"{paused}: {reason}{waits}", address)
     for group in groups:
         if group.suspect_network:
             text = f"Many agents of {group.name} fell silent together: suspect the network"

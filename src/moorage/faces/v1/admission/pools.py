@@ -146,6 +146,7 @@ def pool_shown(view: PoolView) -> wire.Pool:
         slots=view.slots,
         next_grant_at=time_or_none(view.next_grant_at),
         paused_until=time_or_none(view.paused_until),
+        paused_by=pool.paused_by,
         first=None if view.first is None else lease_shown(view.first, mine=False),
         created_at=time_of(pool.created_at),
         updated_at=time_of(pool.updated_at),
