@@ -1,14 +1,17 @@
 """What pages say and where links lead: nouns agree with numbers, lists are the right ones."""
 
 import re
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from moorage.faces.dashboard.pages.fleet import FILTERS
 from moorage.faces.dashboard.pages.overview import alarms_of
 from moorage.faces.dashboard.rendering import plural
+from moorage.wire.admission import Overstay, Pool
 from moorage.wire.fleet import AgentGroup
+from tests.cli.tables.building import built
 from tests.faces.dashboard.support.browserless import signed_in
 from tests.faces.dashboard.support.elements import every
 from tests.faces.v1.leasing import ask, make_pool
@@ -119,3 +122,16 @@ def test_a_role_that_nothing_exceeds_is_named_alone(native: Native) -> None:
     assert answer.body["detail"] == "This needs the role 'admin'."
     answer = native.ask("DELETE", "/v1/pools/none", token=native.token("reader"))
     assert answer.body["detail"] == "This needs the role 'operator' or a higher one."
+
+
+def test_an_old_holder_before_a_line_is_an_alarm() -> None:
+    """It names holder and age, and leads to the lease; a line that does not move is grave."""
+    held = {"lease": "l-1", "holder": "alice", "granted_at": NOW - timedelta(hours=5)}
+    old = Overstay(**held, usual=240.0, blocks=True)
+    for one in (old, replace(old, blocks=False)):
+        (alarm,) = alarms_of([built(Pool, name="p", waiting=3, overstay=one)], [], NOW)
+        assert alarm.grave is one.blocks
+        assert alarm.text.startswith("p: alice has held units for 5h, usually at most 4m")
+        assert alarm.text.endswith("; 3 tickets waiting")
+        assert alarm.address == "/ui/leases/l-1"
+    assert [*alarms_of([built(Pool, name="p", waiting=3)], [], NOW)] == []

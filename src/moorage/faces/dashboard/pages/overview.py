@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
+from moorage.core.admission.forecast.overstays import sentence
 from moorage.core.ages import age_text
 from moorage.core.counting import are, counted
 from moorage.faces.dashboard.routing import ROOT, Page, PageRequest, address_of
@@ -82,6 +83,11 @@ def alarms_of(
             by = f"by {pool.paused_by} " if pool.paused_by else ""
             paused = f"{pool.name} is paused {by}{_until(pool, now)}"
             yield Alarm(bool(waits), f"{paused}: {reason}{waits}", address)
+        if pool.overstay is not None:
+            text = f"{pool.name}: {sentence(pool.overstay, now)}"
+            waits = f"{counted(pool.waiting, 'ticket')} waiting"
+            lease = f"{ROOT}/leases/{pool.overstay.lease}"
+            yield Alarm(pool.overstay.blocks, f"{text}; {waits}", lease)
     for group in groups:
         if group.suspect_network:
             text = f"Many agents of {group.name} fell silent together: suspect the network"
