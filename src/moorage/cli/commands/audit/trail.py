@@ -140,7 +140,7 @@ def audit(
     if as_json:
         show_json(entries)
         return
-    targets = target_cells(entry["target"] for entry in entries)
+    targets = target_cells({entry["target"]: entry.get("name") for entry in entries})
     rows = [
         [
             as_it_came(age_cell, entry["at"], now),

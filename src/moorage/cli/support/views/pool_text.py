@@ -11,7 +11,7 @@ from moorage.core.admission.model import FREE, LEASED
 from moorage.core.admission.model import Pacing as CorePacing
 from moorage.core.admission.pacing import is_default, pacing_default
 from moorage.core.clock import SECOND
-from moorage.wire.admission import DURATIONS, Pacing, Pool, PoolWanted
+from moorage.wire.admission import DURATIONS, Overstay, Pacing, Pool, PoolWanted
 
 PROPERTIES = tuple(field.name for field in fields(PoolWanted) if field.name != "generation")
 ALWAYS_SAID = ("limit", "hold", "pacing")
@@ -113,12 +113,17 @@ def state_of(pool: Pool) -> str:
 def explained(pool: Pool, now: datetime) -> str:
     """Return a pool's state, and who paused it and why, or whose old lease its line waits for."""
     if pool.overstay is not None:
-        return f"{state_of(pool)}: {sentence(pool.overstay, now)}"
+        return f"{state_of(pool)}: {overstay_text(pool.overstay, now)}"
     if not pool.paused:
         return state_of(pool)
     by = f" by {pool.paused_by}" if pool.paused_by else ""
     why = f": {pool.pause_reason}" if pool.pause_reason else ""
     return f"paused{by}{_unheard(pool)}{why}"
+
+
+def overstay_text(one: Overstay, now: datetime) -> str:
+    """Return whose lease lasts too long, and how long."""
+    return sentence(one.holder, (now - one.granted_at).total_seconds(), one.usual, one.blocks)
 
 
 def _unheard(pool: Pool) -> str:

@@ -6,7 +6,6 @@ short ones are no trouble.
 """
 
 from collections.abc import Sequence
-from datetime import datetime
 
 from msgspec import Struct
 
@@ -15,7 +14,6 @@ from moorage.core.admission.forecast.statistics import percentile
 from moorage.core.admission.model import Pool
 from moorage.core.ages import age_text
 from moorage.core.clock import MINUTE, SECOND, Instant
-from moorage.wire import admission as wire
 
 SEVERAL = 4
 """Medians of past leases. The 90th percentile counts if it is more."""
@@ -66,11 +64,10 @@ def overstay_of(
     return Overstay(oldest, usual, blocks)
 
 
-def sentence(one: wire.Overstay, now: datetime) -> str:
-    """Return what is wrong, for people."""
-    age, usual = age_text((now - one.granted_at).total_seconds()), age_text(one.usual)
-    stands = ", and the line stands still" if one.blocks else ""
-    return f"{one.holder} has held units for {age}, usually at most {usual}{stands}"
+def sentence(holder: str, age: float, usual: float, blocks: bool) -> str:
+    """Return what is wrong, for people; durations are in seconds."""
+    stands = ", and the line stands still" if blocks else ""
+    return f"{holder} has held units for {age_text(age)}, usually at most {age_text(usual)}{stands}"
 
 
 def _usual(pool: Pool, held: Sequence[float]) -> int | None:

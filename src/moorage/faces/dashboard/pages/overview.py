@@ -84,10 +84,11 @@ def alarms_of(
             paused = f"{pool.name} is paused {by}{_until(pool, now)}"
             yield Alarm(bool(waits), f"{paused}: {reason}{waits}", address)
         if pool.overstay is not None:
-            text = f"{pool.name}: {sentence(pool.overstay, now)}"
+            one = pool.overstay
+            age = (now - one.granted_at).total_seconds()
+            text = f"{pool.name}: {sentence(one.holder, age, one.usual, one.blocks)}"
             waits = f"{counted(pool.waiting, 'ticket')} waiting"
-            lease = f"{ROOT}/leases/{pool.overstay.lease}"
-            yield Alarm(pool.overstay.blocks, f"{text}; {waits}", lease)
+            yield Alarm(one.blocks, f"{text}; {waits}", f"{ROOT}/leases/{one.lease}")
     for group in groups:
         if group.suspect_network:
             text = f"Many agents of {group.name} fell silent together: suspect the network"
