@@ -19,6 +19,7 @@ CLAIMS_EVERY = 1.5
 """Seconds between two consumers that come or go."""
 
 RETRY_SECONDS = 30.0
+AGAIN_SECONDS = 1.0
 
 SILENT, FAILING = 3, 1
 """Agents that fall silent, and that report a failure."""
@@ -86,8 +87,10 @@ class Fleet:
                     "boot_id": identity("boot", host.number),
                     "report_generation": self._generation(host),
                 }
-                answer = self._ask("POST", f"/v1/agents/{host.uuid}/alive", body)
-                self._signs[host.uuid] = now + answer["next_in"]
+                call = Call("POST", f"/v1/agents/{host.uuid}/alive", body)
+                # A busy server may refuse a sign of life: the agent then tries again soon.
+                answer = granted(self._asker.ask([call])[0], "unavailable")
+                self._signs[host.uuid] = now + (answer["next_in"] if answer else AGAIN_SECONDS)
         for host in self._agents[SILENT : SILENT + FAILING]:
             if self._retries[host.uuid] <= now:
                 self._attempts += 1

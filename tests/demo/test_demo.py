@@ -1,6 +1,7 @@
 """The example of `make demo`: complete from the first moment, alive, the same for the same seed."""
 
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 from pathlib import Path
 from threading import Timer
 
@@ -18,6 +19,10 @@ READY_SECONDS = 30
 
 EARLY = [f"{pool}-{number}" for pool in ("install/azure", "provision/rack") for number in (1, 2)]
 """The keys of jobs that come in the first minute."""
+
+TIMES = ("asked_at", "granted_at", "expires_at")
+UNCONFIRMED = timedelta(seconds=15)
+"""How long a grant lasts that nobody confirms."""
 
 
 def seen(transport: Transport) -> dict[str, object]:
@@ -84,6 +89,24 @@ def test_the_example_lives(shown: Started) -> None:
             break
     late.cancel()
     assert kinds == {"lease", "consumer"}
+
+
+def test_jobs_that_waited_confirm_their_grants(shown: Started) -> None:
+    """A grant that nobody confirms is taken back after 15 s."""
+    watch = Ledger(shown.admin).watch(kinds=("lease",))
+    late = Timer(SECONDS, watch.close)
+    late.start()
+    kept = None
+    for _ in watch:
+        path = "/v1/leases?pool=install/azure&state=granted"
+        for lease in shown.admin.request("GET", path)["leases"]:
+            asked, granted, ends = (datetime.fromisoformat(lease[name]) for name in TIMES)
+            if asked < granted and granted + UNCONFIRMED < ends:
+                kept = lease
+        if kept is not None:
+            break
+    late.cancel()
+    assert kept is not None
 
 
 def test_the_same_seed_is_the_same_example(shown: Started, tmp_path: Path) -> None:

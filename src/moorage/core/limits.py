@@ -18,6 +18,9 @@ PAGE_MAX = pages.PAGE_MAX
 CAPACITY_ENDS_MAX = 10
 """The fullest, and the emptiest, providers that a line of `/v1/capacity` names."""
 
+CAPACITY_WITHHELD_MAX = 20
+"""Withheld providers that the same answer names."""
+
 CAPACITY_NAMED_MAX = 1_000
 """Its lines multiplied by the providers that each names at one end."""
 

@@ -83,12 +83,30 @@ class PoolWanted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Overstay:
+    """A lease that has lasted far longer than leases of its pool do, while a line waits behind it.
+
+    `holder` is its holder as people know it. `usual` is how many seconds leases last at most, as a
+    rule: the pool's hold, or several times the median of past leases. `blocks`: no lease of the
+    pool is younger than that, so the line does not move; otherwise the lease is much older.
+    """
+
+    lease: str
+    holder: str
+    granted_at: datetime
+    usual: float
+    blocks: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Pool:
     """A pool as it is. `pacing` is the one in force, whether set or derived.
 
     `free` is how many units could be granted now if no ticket were waiting; negative: the pool is
     over its limit. `pause_reason` is why it is paused; empty: it is not, or nobody has said.
-    `paused_until` is when its pause ends by itself; null: when somebody resumes it.
+    `paused_until` is when its pause ends by itself; null: when somebody resumes it. `paused_by` is
+    who paused it last, as in the audit trail; empty: it is not paused, or this is unknown.
+    `overstay` is the lease that the line waits behind for too long; null: there is none.
     `next_grant_at` is when pacing permits the next grant; null: now. `first` is the
     first ticket in the line, whose `waiting` says why it is not granted; null: no ticket waits.
     """
@@ -135,6 +153,8 @@ class Pool:
     owner_queue_max: int = 0
     """How many tickets of one owner may wait: `queue_max_per_owner`, or its default."""
     paused_until: datetime | None = None
+    paused_by: str = ""
+    overstay: Overstay | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

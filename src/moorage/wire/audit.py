@@ -14,7 +14,8 @@ class AuditEntry:
     """One administrative act: `who` did `action` to `target`; its state `before` and `after`.
 
     `token_id` is the caller's token; null: it was not one of Moorage's own. `role` is the caller's;
-    `server` and `local` stand for the server itself and for the command line.
+    `server` and `local` stand for the server itself and for the command line. `name` is what people
+    call a target that is a machine or an agent; null: it is neither, or has no name.
     """
 
     at: datetime
@@ -26,6 +27,7 @@ class AuditEntry:
     target: str
     before: Any
     after: Any
+    name: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

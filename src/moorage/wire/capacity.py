@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import field
+
 from moorage.wire.dataclass import dataclass
 from moorage.wire.enums import CapacityBy
 
@@ -31,13 +33,23 @@ class ProviderFilled:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderWithheld:
+    """A provider of which nothing is offered, nor of those below it, and why."""
+
+    uuid: str
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CapacityLine:
     """The sums of one resource class, over all its providers or those of an aggregate or trait.
 
     `group` is the aggregate or the trait; null: by class, or the providers that have none. A
     provider counts in each of its groups. `capacity` is how many units may be allocated in total:
     without the reserved ones, multiplied by the allocation ratio, and only of what is offered.
-    `free` is how many more may be allocated, never more than `capacity`. `ratio` is the allocation
+    `free` is how many more may be allocated, never more than `capacity`. Withheld providers are
+    neither among the fullest nor among the emptiest. `ratio` is the allocation
     ratio of all of them; null: they differ.
     """
 
@@ -59,10 +71,14 @@ class Capacity:
     """Sums over all providers, by class and group, as of one revision of the ledger.
 
     `as_of` is the cursor of that revision, for `/v1/watch`. `providers` is the number of all
-    providers. `left_out` counts the lines that exceed the limit: the last ones.
+    providers. `left_out` counts the lines that exceed the limit: the last ones. `withheld` counts
+    the providers at which a part of the fleet begins that offers nothing, and `first_withheld`
+    names at most 20 of them: those that an operator has drained first, then by name.
     """
 
     as_of: str
     providers: int
     lines: list[CapacityLine]
     left_out: int
+    withheld: int = 0
+    first_withheld: list[ProviderWithheld] = field(default_factory=list)

@@ -163,6 +163,7 @@ class PoolValue:
     paused: bool
     pause_reason: str | None
     paused_until: datetime | None
+    paused_by: str | None
     generation: int
     occupied: int
     waiting: int

@@ -68,12 +68,13 @@ def test_an_export_changes_nothing(cli: Cli) -> None:
 
 
 def test_a_reason_is_shown(cli: Cli) -> None:
-    """`pool show` and `pool list` have the reason of a pause."""
+    """`pool show` and `pool list` have the reason of a pause, and who paused the pool."""
     cli.lines("pool", "create", "why", "--limit", "1")
     cli.lines("pool", "pause", "why", "--reason", "rack 7")
-    assert "pause_reason\track 7" in cli.lines("pool", "show", "why")
+    shown = cli.lines("pool", "show", "why")
+    assert "pause_reason\track 7" in shown and "paused_by\tadmin" in shown
     rows = [line.split("\t") for line in cli.lines("pool", "list")]
-    assert next(row[-1] for row in rows if row[0] == "why") == "paused: rack 7"
+    assert next(row[-1] for row in rows if row[0] == "why") == "paused by admin: rack 7"
 
 
 def test_a_pause_has_an_end(cli: Cli) -> None:

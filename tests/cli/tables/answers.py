@@ -112,6 +112,7 @@ def pool(number: int) -> Pool:
         units=limit,
         paused=number == 7,
         pause_reason="rack 7 is being repaired" if number == 7 else "",
+        paused_by="alice" if number == 7 else "",
         occupied=limit if busy else number,
         waiting=number + 1 if busy else 0,
         free=0 if busy else limit - number,
@@ -184,6 +185,7 @@ CHANGED: tuple[tuple[dict[str, Any] | None, dict[str, Any]], ...] = (
 )
 """States before and after what is in the audit log."""
 
+RACK_7 = "7f1d6c0e-5a3b-4c83-9a61-0f1f5f0d7d11"
 ENTRIES = [
     AuditEntry(
         at=before(seconds=number * number * 613 + 5),
@@ -192,7 +194,8 @@ ENTRIES = [
         token_id=None,
         role="operator",
         action=("lease.revoke", "pool.put", "agent.drain")[number % 3],
-        target=("01957b9e-b0e3-7929-9dbb-8ab3a75f0605", "install/azure-4", "rack-7")[number % 3],
+        target=("01957b9e-b0e3-7929-9dbb-8ab3a75f0605", "install/azure-4", RACK_7)[number % 3],
+        name=(None, None, "rack-7")[number % 3],
         before=CHANGED[number % 3][0],
         after=CHANGED[number % 3][1],
     )

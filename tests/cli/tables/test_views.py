@@ -8,8 +8,10 @@ from moorage.cli.commands.top.pools import in_order, totals
 from moorage.cli.support.tables import Column, draw
 from moorage.cli.support.terminal import wrapped
 from moorage.cli.support.views.audit_text import change_text
-from moorage.cli.support.views.pool_text import state_of
+from moorage.cli.support.views.pool_text import explained, state_of
+from moorage.wire.admission import Overstay
 from tests.cli.tables.answers import pool
+from tests.cli.tables.building import NOW, before, built
 
 OPEN = replace(pool(1), name="open")
 FULL = replace(pool(1), name="full", free=0)
@@ -80,3 +82,14 @@ def test_a_line_is_broken_between_figures() -> None:
 def test_what_has_changed(before: object, after: object, text: str) -> None:
     """What differs afterwards, the reason and whose it was first; nothing that has no value."""
     assert change_text(before, after) == text
+
+
+def test_an_old_holder_before_a_line_is_shown() -> None:
+    """`pool list` names the holder and the age; the full-screen view has a word for it."""
+    old = built(Overstay, holder="alice", granted_at=before(hours=5), usual=240.0, blocks=True)
+    behind = replace(WAITED_FOR, overstay=old)
+    assert state_of(behind) == "full, overstay"
+    assert explained(behind, NOW) == (
+        "full, overstay: alice has held units for 5h, usually at most 4m, and the line stands still"
+    )
+    assert explained(WAITED_FOR, NOW) == "full"

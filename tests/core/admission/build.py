@@ -154,11 +154,16 @@ class World:
         return self.do(operator_actions.force(self.facts, self.moment, LeaseId(key)))
 
     def pause(
-        self, name: str, paused: bool = True, reason: str = "", seconds: float | None = None
+        self,
+        name: str,
+        paused: bool = True,
+        reason: str = "",
+        seconds: float | None = None,
+        by: str = "",
     ) -> Pool:
         """Pause or resume a pool; `seconds`: until the pause ends by itself."""
         until = None if seconds is None else Instant(self.now + round(seconds * SECOND))
-        made = pools.pause(self.facts, self.moment, self.wall, name, paused, reason, until)
+        made = pools.pause(self.facts, self.moment, self.wall, name, paused, reason, until, by)
         return self.do(made)
 
     def wait(self, seconds: float) -> list[LeaseId]:

@@ -62,6 +62,19 @@ def test_another_pause_replaces_its_end() -> None:
     assert world.facts.pools["p"].wake_at is None
 
 
+def test_it_has_an_author() -> None:
+    """The one who changed it last; a pause that changes nothing is nobody's."""
+    world = World()
+    world.pool("p", 1)
+    assert world.pause("p", reason="rack 7", by="alice").paused_by == "alice"
+    assert world.pause("p", by="bob").paused_by == "alice"
+    assert world.pause("p", seconds=60, by="bob").paused_by == "bob"
+    world.wait(60)
+    assert world.facts.pools["p"].paused_by == ""
+    assert world.pause("p", by="alice").paused_by == "alice"
+    assert world.pause("p", False, by="bob").paused_by == ""
+
+
 def test_an_end_is_in_the_future() -> None:
     """And only a pause has one."""
     world = World()

@@ -433,3 +433,17 @@ def test_a_machine_says_what_silence_closes(native: Native) -> None:
     assert "every class of this machine is closed" in browser.get(page).document.text
     assert native.ask("POST", f"/v1/agents/{agent}/drain", {}).status == 200
     assert "an operator has drained it" in browser.get(page).document.text
+    audit = signed_in(native, "admin").get(f"/ui/audit?target={agent}&action=agent.drain")
+    assert f"agent.drain shared {agent} only this" in " ".join(audit.document.text.split())
+
+
+def test_what_is_drained_is_named_with_its_reason(native: Native) -> None:
+    """Until it is resumed."""
+    name = f"drained-{uuid4()}"
+    node = {"uuid": str(uuid4()), "name": name, "inventories": {"VCPU": {"total": 8}}}
+    assert native.ask("POST", "/v1/providers:bulk", {"providers": [node]}).status == 200
+    native.ask("POST", f"/v1/providers/{node['uuid']}/drain", {"reason": "new disks"})
+    reader = signed_in(native, "reader")
+    assert f"{name}: drained: new disks" in reader.get("/ui/fleet").document.text
+    native.ask("POST", f"/v1/providers/{node['uuid']}/resume", {})
+    assert f"{name}: drained" not in signed_in(native, "reader").get("/ui/fleet").document.text

@@ -1,6 +1,7 @@
 """The page of a lease: its story in order, and notices that say what was done."""
 
 import json
+from datetime import UTC, datetime, timedelta
 from urllib.parse import quote, unquote
 
 import pytest
@@ -9,6 +10,7 @@ from tests.faces.dashboard.support.browserless import confirming, signed_in
 from tests.faces.v1.leasing import ask, lease_action, make_pool, waiting_ticket
 from tests.faces.v1.native import Native
 
+HOUR = timedelta(hours=1)
 MANY = 101
 """More actions than a story has."""
 
@@ -82,6 +84,19 @@ def test_who_has_changed_it_is_a_link(native: Native) -> None:
     assert "No such actions." in browser.get("/ui/audit?target=nothing").document.text
     operator = signed_in(native, "operator").get(f"/ui/pools/{pool}").document
     assert of_pool not in operator.links
+
+
+def test_actions_since_a_time_of_day(native: Native) -> None:
+    """`23:00` is the last 23:00: what was done since then is found, and nothing before it."""
+    pool = make_pool(native)
+    browser = signed_in(native, "admin")
+    an_hour_ago = datetime.now(UTC) - HOUR  # noqa: TID251 - the server's clock is meant
+    address = f"/ui/audit?target={quote(pool)}"
+    since = browser.get(f"{address}&since={an_hour_ago:%H:%M}").document.text
+    until = browser.get(f"{address}&until={an_hour_ago:%H:%M}").document.text
+    assert "pool.put" in since
+    assert "No such actions." in until
+    assert browser.get(f"{address}&since=25:00").status == 400
 
 
 def test_an_unknown_start_has_no_invented_reason(native: Native) -> None:

@@ -76,10 +76,13 @@ def test_a_pause_takes_a_duration_or_a_time(native: Native) -> None:
     """Others are refused with an example; the page says when it ends."""
     browser, pool = signed_in(native, "operator"), make_pool(native)
     page, target = f"/ui/pools/{pool}", f"/ui/pools/{pool}:pause"
-    for wrong in ("soon", "-1h", "0", "2020-01-01", "1 hour", "9" * 20):
+    for wrong in ("soon", "-1h", "0", "2020-01-01", "1 hour", "25:00", "9" * 20):
         (form,) = [one for one in browser.get(page).document.forms if one.action == target]
         answer = browser.ask("POST", target, {**form.fields, "until": wrong})
         assert answer.status == 400, (wrong, answer.status)
     assert "Done." in browser.submit(page, target, until="1h30m", reason="r").document.text
     assert "Granting resumes by itself in" in browser.get(page).document.text
     assert native.ask("GET", f"/v1/pools/{pool}").body["paused_until"] is not None
+    native.ask("POST", f"/v1/pools/{pool}:resume", {})
+    assert "Done." in browser.submit(page, target, until="4:30", reason="r").document.text
+    assert "T04:30:00" in native.ask("GET", f"/v1/pools/{pool}").body["paused_until"]

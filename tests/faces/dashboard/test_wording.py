@@ -1,13 +1,17 @@
 """What pages say and where links lead: nouns agree with numbers, lists are the right ones."""
 
-from datetime import UTC, datetime
+import re
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from moorage.faces.dashboard.pages.fleet import FILTERS
 from moorage.faces.dashboard.pages.overview import alarms_of
 from moorage.faces.dashboard.rendering import plural
+from moorage.wire.admission import Overstay, Pool
 from moorage.wire.fleet import AgentGroup
+from tests.cli.tables.building import built
 from tests.faces.dashboard.support.browserless import signed_in
 from tests.faces.dashboard.support.elements import every
 from tests.faces.v1.leasing import ask, make_pool
@@ -39,6 +43,16 @@ def test_alarms_lead_to_the_agents_that_they_name() -> None:
         "/ui/fleet?agents=late&agent_group=a%2Fb+c#agents",
     ]
     assert {"lost", "late"} <= FILTERS.keys()
+
+
+def test_the_alarm_of_a_pause_says_when_it_ends(native: Native) -> None:
+    """A pause that nobody remembers has no end, and the overview says so."""
+    forgotten, short = make_pool(native), make_pool(native)
+    native.ask("POST", f"/v1/pools/{forgotten}:pause", {})
+    native.ask("POST", f"/v1/pools/{short}:pause", {"lasts": 7_200})
+    text = signed_in(native, "reader").get("/ui").document.text
+    assert f"{forgotten} is paused by admin until somebody resumes it: no reason given" in text
+    assert re.search(rf"{short} is paused by admin for (2h|1h59m)\S* more: no reason given", text)
 
 
 @pytest.mark.parametrize(("count", "noun"), [(0, "units"), (1, "unit"), (2, "units")])
@@ -108,3 +122,16 @@ def test_a_role_that_nothing_exceeds_is_named_alone(native: Native) -> None:
     assert answer.body["detail"] == "This needs the role 'admin'."
     answer = native.ask("DELETE", "/v1/pools/none", token=native.token("reader"))
     assert answer.body["detail"] == "This needs the role 'operator' or a higher one."
+
+
+def test_an_old_holder_before_a_line_is_an_alarm() -> None:
+    """It names holder and age, and leads to the lease; a line that does not move is grave."""
+    held = {"lease": "l-1", "holder": "alice", "granted_at": NOW - timedelta(hours=5)}
+    old = Overstay(**held, usual=240.0, blocks=True)
+    for one in (old, replace(old, blocks=False)):
+        (alarm,) = alarms_of([built(Pool, name="p", waiting=3, overstay=one)], [], NOW)
+        assert alarm.grave is one.blocks
+        assert alarm.text.startswith("p: alice has held units for 5h, usually at most 4m")
+        assert alarm.text.endswith("; 3 tickets waiting")
+        assert alarm.address == "/ui/leases/l-1"
+    assert [*alarms_of([built(Pool, name="p", waiting=3)], [], NOW)] == []

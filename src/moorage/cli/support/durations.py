@@ -84,34 +84,37 @@ class DurationType(click.ParamType[float]):
 class UntilType(click.ParamType[float]):
     """An option that is a duration, or a date or time in the future; of no zone: in UTC.
 
-    It becomes the seconds until then.
+    It becomes the seconds until then; `4:30` is the next 4:30.
     """
 
     name = "duration or time"
-    _side, _ahead = "future", 1
+    _side, _ahead = "future", True
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
         """Return how many seconds it is away."""
+        if isinstance(value, float):
+            return value
+        now = datetime.now(UTC)  # noqa: TID251 - the user's own clock is meant
         try:
-            found = value if isinstance(value, float) else time_or_seconds(value)
+            found = time_or_seconds(value, now, ahead=self._ahead)
         except ValueError as error:
             self.fail(str(error), param, ctx)
         if isinstance(found, float):
             return found
-        left = (found - datetime.now(UTC)).total_seconds()  # noqa: TID251 - the user's own clock is meant
-        if left * self._ahead <= 0:
+        away = (found - now if self._ahead else now - found).total_seconds()
+        if away <= 0:
             self.fail(
                 f"{value} is not in the {self._side} (without a zone it is in UTC)", param, ctx
             )
-        return abs(left)
+        return away
 
 
 class SinceType(UntilType):
-    """The same of the past: it becomes the seconds since then."""
+    """The same of the past: it becomes the seconds since then; `4:30` is the last 4:30."""
 
-    _side, _ahead = "past", -1
+    _side, _ahead = "past", False
 
 
 class NoneOr(click.ParamType[Any]):

@@ -146,6 +146,8 @@ class Pool(Struct, frozen=True):
     """Why it is paused, for people; empty: nobody has said."""
     paused_until: Instant | None = None
     """Service time at which its pause ends by itself; None: it lasts until it is resumed."""
+    paused_by: str = ""
+    """Who paused it last, as in the audit trail; empty: it is not paused, or this is unknown."""
     awaited: dict[str, int] = {}
     """Of a pool with slots: how many slots the tickets in its line need, by state; without those
     that ask for labels."""

@@ -90,10 +90,11 @@ def pause(
     paused: bool,
     reason: str = "",
     until: Instant | None = None,
+    by: str = "",
 ) -> tuple[Changes, Pool]:
     """Stop granting, or resume; everything else continues.
 
-    A pause of a paused pool replaces its end, and its `reason` if it gives one.
+    A pause of a paused pool replaces its end and its author, and its `reason` if it gives one.
 
     Args:
         facts: with the pool.
@@ -103,6 +104,7 @@ def pause(
         paused: whether to stop granting.
         reason: for people.
         until: service time at which a pause ends by itself; None: it lasts until it is resumed.
+        by: who pauses it; empty: nobody knows.
 
     Raises POOL_NOT_FOUND, INVALID.
     """
@@ -120,7 +122,7 @@ def pause(
         reason = pool.pause_reason
     if (pool.paused, pool.pause_reason, pool.paused_until) == (paused, reason, until):
         return Changes(), pool
-    pool = _paused(pool, wall, paused, reason, until)
+    pool = _paused(pool, wall, paused, reason, until, by if paused else "")
     return Changes(pools={name: pool}), pool
 
 
@@ -134,13 +136,19 @@ def end_pauses(draft: Draft) -> None:
 
 
 def _paused(
-    pool: Pool, wall: Instant, paused: bool, reason: str = "", until: Instant | None = None
+    pool: Pool,
+    wall: Instant,
+    paused: bool,
+    reason: str = "",
+    until: Instant | None = None,
+    by: str = "",
 ) -> Pool:
     return structs.replace(
         pool,
         paused=paused,
         pause_reason=reason,
         paused_until=until,
+        paused_by=by,
         generation=pool.generation + 1,
         updated_at=wall,
     )

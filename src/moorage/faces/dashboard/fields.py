@@ -37,30 +37,33 @@ def seconds_in(fields: Mapping[str, str], name: str) -> float | None:
 def time_asked(request: PageRequest, name: str) -> str | None:
     """Return the time in a field of the address, for the native API; None: it is empty.
 
-    A duration is that long ago; a time without a zone is UTC. Raises RefusedError: 400.
+    A duration is that long ago, `23:00` is the last 23:00; times without a zone are UTC. Raises
+    RefusedError: 400.
     """
-    found = _time_or_seconds(request.query, name)
+    found = _time_or_seconds(request.query, name, request.now, ahead=False)
     if isinstance(found, float):
         found = request.now - timedelta(seconds=found)
     return None if found is None else found.isoformat()
 
 
-def ending(fields: Mapping[str, str], name: str) -> Mapping[str, object]:
+def ending(request: PageRequest, name: str) -> Mapping[str, object]:
     """Return when something ends by itself, as members of a request: `lasts`, `until`, or none.
 
-    The field has a duration from now, a time (of no zone: UTC), or nothing. Raises RefusedError:
-    400.
+    The field of the form has a duration from now, a time (of no zone: UTC; `4:30` is the next
+    4:30), or nothing. Raises RefusedError: 400.
     """
-    found = _time_or_seconds(fields, name)
+    found = _time_or_seconds(request.form, name, request.now, ahead=True)
     if found is None:
         return {}
     return {"lasts": found} if isinstance(found, float) else {"until": found.isoformat()}
 
 
-def _time_or_seconds(fields: Mapping[str, str], name: str) -> datetime | float | None:
+def _time_or_seconds(
+    fields: Mapping[str, str], name: str, now: datetime, *, ahead: bool
+) -> datetime | float | None:
     text = fields.get(name, "").strip()
     try:
-        found = time_or_seconds(text) if text else None
+        found = time_or_seconds(text, now, ahead=ahead) if text else None
     except ValueError as error:
         raise unreadable(f"{name}: {error}.") from None
     return _bounded(name, found) if isinstance(found, float) else found

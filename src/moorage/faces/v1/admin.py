@@ -5,11 +5,13 @@ from pathlib import PurePath
 
 from moorage import __version__
 from moorage.core.errors import Error
+from moorage.core.ids import AgentId, ProviderId
 from moorage.faces.v1.routing import Handlers, Request
 from moorage.faces.web import RefusalError
-from moorage.service.access.audit import AuditFilter, entry_shown
+from moorage.service.access.audit import AuditFilter, AuditRow, entry_shown
 from moorage.service.access.token import token_shown
 from moorage.service.access.tokens import create_token, rotate_token
+from moorage.service.app import Service
 from moorage.service.values import time_of, time_or_none
 from moorage.wire.admin import (
     Backup,
@@ -58,7 +60,24 @@ async def page(request: Request[None, AuditAsked]) -> AuditPage:
     asked = request.parameters
     wanted = AuditFilter.of(asked)
     rows, following = await request.service.audit.page(asked.cursor, asked.limit, wanted)
-    return AuditPage(entries=[entry_shown(row) for row in rows], next=following)
+    entries = [entry_shown(row, _name_of(request.service, row)) for row in rows]
+    return AuditPage(entries=entries, next=following)
+
+
+def _name_of(service: Service, row: AuditRow) -> str | None:
+    """Return the name of the provider or agent that is the target of an action; None: no name."""
+    noun = row.action.partition(".")[0]
+    if noun == "agent":
+        agent = service.fleet.directory.get(AgentId(row.target))
+        if agent is None:
+            return None
+        if agent.facts is not None and agent.facts.hostname:
+            return agent.facts.hostname
+        root = agent.root
+    else:
+        root = ProviderId(row.target) if noun == "provider" else None
+    record = None if root is None else service.index.catalog.record(root)
+    return None if record is None else record.provider.name
 
 
 async def backup(request: Request[BackupWanted, None]) -> Backup:

@@ -168,8 +168,11 @@ OF_SPECS = ("pool.put", "pool.delete")
 """Actions whose rows contain a pool's specification."""
 
 
-def entry_shown(row: AuditRow) -> AuditEntry:
-    """Convert a row to its wire form."""
+def entry_shown(row: AuditRow, name: str | None = None) -> AuditEntry:
+    """Convert a row to its wire form; `name`: of its target now, if that is there."""
+    before = _state_shown(row.action, row.before)
+    if name is None and row.action == "provider.delete" and isinstance(before, dict):
+        name = before.get("name")
     return AuditEntry(
         at=time_of(row.at),
         id=row.id,
@@ -178,8 +181,9 @@ def entry_shown(row: AuditRow) -> AuditEntry:
         role=row.role,
         action=row.action,
         target=row.target,
-        before=_state_shown(row.action, row.before),
+        before=before,
         after=_state_shown(row.action, row.after),
+        name=name,
     )
 
 

@@ -110,7 +110,14 @@ class PoolPause(PoolCase):
         facts = world.admission
         before = facts.pools.get(self.name)
         changes, pool = pools.pause(
-            facts, when.moment, when.wall, self.name, self.paused, self.reason, self._end(when)
+            facts,
+            when.moment,
+            when.wall,
+            self.name,
+            self.paused,
+            self.reason,
+            self._end(when),
+            self.by.who,
         )
         action = "pool.pause" if self.paused else "pool.resume"
         self.leave(action, before and pause_shown(before, when), pause_shown(pool, when), when)

@@ -10,8 +10,10 @@ from msgspec import structs
 from moorage.core.admission.facts import Changes, Facts
 from moorage.core.admission.forecast import why
 from moorage.core.admission.forecast.eta import Floor, Queue, queue_of
+from moorage.core.admission.forecast.overstays import Overstay, overstay_of
 from moorage.core.admission.forecast.why import Standing, View
 from moorage.core.admission.model import Lease
+from moorage.core.admission.units import free_units, is_gang
 from moorage.core.service_time import Moment, Timeline, When
 from moorage.store.admission.line_pass import LinePass, pass_load
 from moorage.store.api import Engine
@@ -30,6 +32,9 @@ POOLS_MAX = 1_000
 
 GANGS_MAX = 32
 """The first tickets of a line that also need other pools, and whose other pools are considered."""
+
+HELD_CODES = ("limit", "over")
+"""Why a ticket waits that waits for units which others hold."""
 
 OTHERS_MAX = 8
 """Other pools that are considered for them."""
@@ -176,6 +181,25 @@ class Positions:
         passes = {pool: here} | {name: await self._lines.of(name) for name in others}
         standing = await self._standing(ticket, passes)
         return None if standing is None else (ticket, standing)
+
+    async def overstay(self, pool: str, first: Lease, standing: Standing) -> Overstay | None:
+        """Return the lease that a pool's line waits behind for too long, as of a second ago.
+
+        There is none if the pool is paused, or the first ticket waits for something other than
+        units of this pool although some are free.
+        """
+        here = await self._heads.of(pool)
+        facts, evidence = here.read.facts, here.read.evidence
+        known = facts.pools.get(pool)
+        if known is None or known.paused:
+            return None
+        at = self._when(facts.timeline).moment.at
+        free = any(units > 0 for units in free_units(facts, known, at).values())
+        if free and (standing.code not in HELD_CODES or is_gang(first.needs)):
+            return None
+        listed = sum(one.units for one in evidence.holding) >= known.occupied
+        newest = evidence.holding[-1].granted_at if listed and evidence.holding else None
+        return overstay_of(known, evidence.oldest, newest, evidence.held, at)
 
     async def _standing(
         self, ticket: Lease, passes: dict[str, _Seen], *, asking: bool = False

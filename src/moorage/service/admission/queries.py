@@ -28,6 +28,7 @@ from moorage.service.admission.views import (
     ContentsView,
     LeaseView,
     OutcomeCount,
+    OverstayView,
     PoolView,
     ReportView,
 )
@@ -42,7 +43,7 @@ from moorage.store.admission import reads
 from moorage.store.admission.contents import contents_load
 from moorage.store.admission.reads import PoolSeen, TicketSeen
 from moorage.store.api import Engine
-from moorage.wire.labels import GOVERNOR, HOLDER, HOST, NODE, says
+from moorage.wire.labels import GOVERNOR, HOLDER, HOST, NODE, name_of, says
 
 MACHINE_LABELS = (HOLDER, HOST, NODE)
 """Labels whose value may be a machine."""
@@ -232,7 +233,13 @@ class AdmissionQueries:
         first = line[0] if line else None
         return ContentsView(
             as_of=Cursor(seen.epoch, seen.revision),
-            pool=_pool_view(seen.pool, when, await self._unheard_at(when), first),
+            pool=_pool_view(
+                seen.pool,
+                when,
+                await self._unheard_at(when),
+                first,
+                await self._overstay(first, seen.pool.pool, when),
+            ),
             leases=views[: len(seen.leases)],
             tickets=line,
             granted=seen.granted,
@@ -411,11 +418,31 @@ class AdmissionQueries:
         with errors.translated():
             found = await self._standings.first(seen.pool.name) if seen.pool.waiting else None
         first = None if found is None else LeaseView(found[0], when, found[1])
-        return _pool_view(seen, when, unheard, first)
+        return _pool_view(seen, when, unheard, first, await self._overstay(first, seen.pool, when))
+
+    async def _overstay(
+        self, first: LeaseView | None, pool: Pool, when: When
+    ) -> OverstayView | None:
+        """Return the lease that a pool's line waits behind for too long."""
+        if first is None or first.standing is None:
+            return None
+        with errors.translated():
+            found = await self._standings.overstay(pool.name, first.lease, first.standing)
+        if found is None:
+            return None
+        holder = found.holder
+        granted_at = Instant(holder.granted_at + when.wall - when.moment.at)
+        return OverstayView(
+            holder.lease, name_of(holder.naming), granted_at, found.usual, found.blocks
+        )
 
 
 def _pool_view(
-    seen: PoolSeen, when: When, unheard: Mapping[str, int], first: LeaseView | None
+    seen: PoolSeen,
+    when: When,
+    unheard: Mapping[str, int],
+    first: LeaseView | None,
+    overstay: OverstayView | None,
 ) -> PoolView:
     pool, at = seen.pool, when.moment.at
     opens = pacing.opens_at(pool)
@@ -428,6 +455,7 @@ def _pool_view(
         next_grant_at=None if opens is None or opens <= at else Instant(opens + back),
         paused_until=None if pool.paused_until is None else Instant(pool.paused_until + back),
         first=first,
+        overstay=overstay,
     )
 
 

@@ -8,6 +8,7 @@ from moorage.core.admission.forecast.why import Standing
 from moorage.core.admission.model import Lease, Pool, is_unheard
 from moorage.core.admission.units import Figures
 from moorage.core.clock import Instant
+from moorage.core.ids import LeaseId
 from moorage.core.service_time import When
 from moorage.service.feed.watch import Cursor
 from moorage.store.admission.contents import Sum
@@ -65,6 +66,20 @@ class LeaseView(Struct, frozen=True):
         )
 
 
+class OverstayView(Struct, frozen=True):
+    """A lease that a line waits behind for too long."""
+
+    lease: LeaseId
+    holder: str
+    """As people know the holder, see `wire.labels`."""
+    granted_at: Instant
+    """By the wall clock."""
+    usual: int
+    """Microseconds that leases of the pool last at most, as a rule."""
+    blocks: bool
+    """All leases of the pool are that old: the line does not move."""
+
+
 class PoolView(Struct, frozen=True):
     """A pool with its current figures."""
 
@@ -80,6 +95,8 @@ class PoolView(Struct, frozen=True):
     """The first ticket of its line and why it waits, at most a second old; None: an empty line."""
     paused_until: Instant | None = None
     """When its pause ends by itself, by the wall clock; None: it does not."""
+    overstay: OverstayView | None = None
+    """The lease that its line waits behind for too long, as of at most a second ago."""
 
 
 class OutcomeCount(Struct, frozen=True):

@@ -93,16 +93,18 @@ def pass_load(pool: str, tickets: int | None = None) -> Plan[LinePass]:
         for (units, at, owner, _, _), body in zip(holding, bodies, strict=True)
     ]
     known = facts.pools.get(pool)
-    slotted: tuple[SlotHolder, ...] = ()
-    if known is not None and known.spec.limit is None:
-        slotted = tuple(
-            SlotHolder(row[4], at, naming)
-            for row, (_, _, at, naming) in zip(holding, named, strict=True)
+    by_slot = known is not None and known.spec.limit is None
+    leases = tuple(
+        SlotHolder(row[4], at, naming)
+        for row, (_, _, at, naming) in zip(
+            holding if by_slot else holding[:1], named if by_slot else named[:1], strict=True
         )
+    )
     evidence = Evidence(
         held=tuple(sorted((ended - granted) / SECOND for _, granted, ended in pasts)),
         holders=holders_of(owners, named),
-        slotted=slotted,
+        slotted=leases if by_slot else (),
+        oldest=leases[0] if leases else None,
         holding=tuple(
             Holder(row[0], row[1], body.hold_until)
             for row, body in zip(holding, bodies, strict=True)

@@ -3,14 +3,17 @@
 from random import Random
 
 import pytest
+from msgspec.structs import replace
 
+from moorage.core.clock import Instant
 from moorage.core.ids import ProviderId
 from moorage.core.ledger.capacity import shown_capacity
 from moorage.core.ledger.facts import Changes
-from moorage.core.ledger.model import Inventory
+from moorage.core.ledger.model import Inventory, Provider, Withheld
 from moorage.core.ledger.search.capacity_sums import (
     A_STEP,
     CapacitySum,
+    Closed,
     Grouping,
     snapshot,
     stocks,
@@ -166,6 +169,28 @@ def test_the_fullest_and_the_emptiest() -> None:
     assert [each.name for each in one.fullest] == ["lost", "b", "a"]
     assert [each.name for each in one.emptiest] == ["c", "a", "d"]
     assert (one.providers, one.total, one.capacity, one.used, one.free) == (6, 60, 40, 23, 20)
+
+
+def test_what_is_withheld_is_counted_where_it_begins() -> None:
+    """Those that an operator has drained come first, then by name; only the first have names."""
+    reasons = {"a": "late", "b": "drained: disks", "c": None, "d": "drained"}
+    providers = [
+        Provider(
+            uuid=ProviderId(name), name=name, generation=0, parent=None, root=ProviderId(name),
+            created_at=Instant(0), updated_at=Instant(0),
+            withheld=None if why is None else Withheld(why, ProviderId(name)),
+        )
+        for name, why in reasons.items()
+    ]  # fmt: skip
+    below = replace(providers[0], uuid=ProviderId("below"), parent=ProviderId("a"))
+    for most in (2, 9):
+        closed = Closed(most)
+        for one in [*providers, below]:
+            closed.add(one)
+        assert closed.number == 3
+        assert [(name, why) for _, name, why in closed.first] == [
+            ("b", "drained: disks"), ("d", "drained"), ("a", "late")
+        ][:most]  # fmt: skip
 
 
 def test_more_lines_than_asked_for_are_counted() -> None:

@@ -59,7 +59,10 @@ def test_moves_race_with_grants(native: Native) -> None:
 
 
 def test_a_pause_says_why(native: Native, pool: str) -> None:
-    """The reason is with the pool, in the reason of a waiting ticket, and in the audit log."""
+    """The reason is with the pool, in the reason of a waiting ticket, and in the audit log.
+
+    The pool says who paused it last, as the audit log does; nobody has, after it was resumed.
+    """
     ticket = waiting_ticket(native, pool).body
     paused = native.ask("POST", f"/v1/pools/{pool}:pause", {"reason": "rack 7 is down"})
     assert (paused.body["paused"], paused.body["pause_reason"]) == (True, "rack 7 is down")
@@ -67,8 +70,10 @@ def test_a_pause_says_why(native: Native, pool: str) -> None:
     assert shown["code"] == "paused" and shown["reason"].endswith("(rack 7 is down)")
     row = native.ask("GET", "/v1/audit?limit=1").body["entries"][0]
     assert row["after"] == {"paused": True, "reason": "rack 7 is down"}
+    assert paused.body["paused_by"] == row["who"] != ""
     resumed = native.ask("POST", f"/v1/pools/{pool}:resume").body
     assert (resumed["paused"], resumed["pause_reason"]) == (False, "")
+    assert resumed["paused_by"] == ""
 
 
 def test_lists_are_filtered(native: Native) -> None:

@@ -59,6 +59,8 @@ def test_defaults_of_a_pool(native: Native) -> None:
         "paused": False,
         "pause_reason": "",
         "paused_until": None,
+        "paused_by": "",
+        "overstay": None,
         "units": 50,
         "occupied": 0,
         "resting": 0,

@@ -115,6 +115,30 @@ def test_the_ends_are_bounded(native: Native, fleet: list[str]) -> None:
     assert len(line["fullest"]) == 7
 
 
+def test_what_is_drained_is_not_full(native: Native, fleet: list[str]) -> None:
+    """It is used, but has no capacity. It is named where it begins, with the reason."""
+    assert fleet
+    (before,) = lines(native, "&ends=7").values()
+    full = before["fullest"][0]
+    assert full["used"] > 0
+    counted = native.ask("GET", "/v1/capacity?limit=1").body["withheld"]
+    address = f"/v1/providers/{full['uuid']}"
+    assert native.ask("POST", f"{address}/drain", {"reason": "new disks"}).status == 200
+    try:
+        (line,) = lines(native, "&ends=7").values()
+        for end in ("fullest", "emptiest"):
+            assert full["uuid"] not in {one["uuid"] for one in line[end]}
+            assert len(line[end]) == 6
+        assert line["used"] == before["used"]
+        answer = native.ask("GET", "/v1/capacity?limit=1").body
+        assert answer["withheld"] == counted + 1
+        named = {one["uuid"]: (one["name"], one["reason"]) for one in answer["first_withheld"]}
+        assert named[full["uuid"]] == (full["name"], "drained: new disks")
+    finally:
+        native.ask("POST", f"{address}/resume", {})
+    assert native.ask("GET", "/v1/capacity?limit=1").body["withheld"] == counted
+
+
 @pytest.mark.parametrize(
     ("query", "code"),
     [

@@ -240,10 +240,12 @@ def test_what_is_drained_below_stays_so(native: Native) -> None:
 
 
 def test_actions_are_audited_and_repeats_are_not(native: Native) -> None:
-    """By whom, why, and what was before."""
+    """By whom, why, and what was before. They have the name of their target while it is known."""
     root, name = host(native)
     for _ in range(2):
         native.ask("POST", f"/v1/providers/{root}/drain", {"reason": "r"})
+    (drained,) = native.ask("GET", f"/v1/audit?target={root}").body["entries"]
+    assert drained["name"] == name
     native.ask("POST", f"/v1/providers/{root}/resume", {"reason": "done"})
     assert native.ask("DELETE", f"/v1/providers/{root}?reason=gone").status == 204
     entries = native.ask("GET", f"/v1/audit?target={root}").body["entries"]
@@ -253,6 +255,7 @@ def test_actions_are_audited_and_repeats_are_not(native: Native) -> None:
         "provider.drain",
     ]
     assert entries[0]["before"] == {"name": name}
+    assert [one["name"] for one in entries] == [name, None, None]
     assert [one["after"]["reason"] for one in entries] == ["gone", "done", "r"]
 
 

@@ -108,7 +108,7 @@ class Trail(click.Group):
 @click.option(
     "--since",
     type=SinceType(),
-    help="Only entries since this time, such as 1h or 2026-11-27T04:31.",
+    help="Only entries since this time, such as 1h, 23:00 or 2026-11-27T04:31.",
 )
 @click.option("--who", help="Only entries of this actor, such as alice.")
 @click.option("--action", help="Only this action, such as pool.pause, or all of a noun: pool.")
@@ -140,7 +140,7 @@ def audit(
     if as_json:
         show_json(entries)
         return
-    targets = target_cells(entry["target"] for entry in entries)
+    targets = target_cells({entry["target"]: entry.get("name") for entry in entries})
     rows = [
         [
             as_it_came(age_cell, entry["at"], now),

@@ -9,7 +9,7 @@ import click
 
 from moorage.cli.commands.pool import past, slots
 from moorage.cli.support import completion, ids
-from moorage.cli.support.command import administering, at_server
+from moorage.cli.support.command import administering, at_server, server_now
 from moorage.cli.support.durations import (
     NONE,
     DurationType,
@@ -29,6 +29,7 @@ from moorage.cli.support.views.lease_text import time_text
 from moorage.cli.support.views.pool_text import (
     changed_of,
     explained,
+    overstay_text,
     plain_text,
     summary,
 )
@@ -216,6 +217,7 @@ def list_(paused: bool, wide: bool, as_json: bool) -> None:
     if as_json:
         show_json(pools)
         return
+    now = server_now()
     rows: list[Row] = [
         [
             pool.name,
@@ -225,7 +227,7 @@ def list_(paused: bool, wide: bool, as_json: bool) -> None:
             str(pool.free),
             duration_text(pool.hold),
             pacing_text(pool.pacing),
-            state_cell(explained(pool)),
+            state_cell(explained(pool, now)),
         ]
         for pool in pools
     ]
@@ -244,11 +246,12 @@ def show(name: str, as_json: bool) -> None:
         show_json(pool)
         return
     shown = asdict(pool) | {name: duration_text(getattr(pool, name)) for name in sorted(DURATIONS)}
-    first = pool.first
+    first, overstay = pool.first, pool.overstay
     shown |= {
         "pacing": pacing_text(pool.pacing),
         "first": None if first is None else f"{holder_of(first.owner, first.labels)} {first.key}",
         "reason": None if first is None or first.waiting is None else first.waiting.reason,
+        "overstay": overstay and f"{overstay_text(overstay, server_now())}: lease {overstay.lease}",
     }
     show_table(["property", "value"], [[name, plain_text(value)] for name, value in shown.items()])
 

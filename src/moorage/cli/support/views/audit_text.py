@@ -1,6 +1,6 @@
 """Entries of the audit log as text: what has changed."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from moorage.cli.support.tables import NOTHING, Cell
@@ -16,11 +16,17 @@ OF_BEFORE = ("owner",)
 """Members that an act does not repeat, and that say whose the target was."""
 
 
-def target_cells(targets: Iterable[str]) -> dict[str, Cell]:
-    """Return the cells of targets: on a terminal ids are cut as in lists."""
-    names = {*targets}
-    ids = id_cells(one for one in names if is_normal(one))
-    return {one: ids.get(one, Cell(one, one)) for one in names}
+def target_cells(targets: Mapping[str, str | None]) -> dict[str, Cell]:
+    """Return the cells of targets, which may have names.
+
+    On a terminal names are shown, and behind them ids, which are cut as in lists.
+    """
+    ids = id_cells(one for one in targets if is_normal(one))
+    cells = {}
+    for one, name in targets.items():
+        cell = ids.get(one, Cell(one, one))
+        cells[one] = cell._replace(short=f"{name} {cell.short}") if name else cell
+    return cells
 
 
 def change_text(before: Any, after: Any) -> str:

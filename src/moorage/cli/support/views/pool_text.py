@@ -6,11 +6,12 @@ from datetime import datetime
 from typing import Any
 
 from moorage.cli.support.durations import AUTO, NONE, duration_text, pacing_text
+from moorage.core.admission.forecast.overstays import sentence
 from moorage.core.admission.model import FREE, LEASED
 from moorage.core.admission.model import Pacing as CorePacing
 from moorage.core.admission.pacing import is_default, pacing_default
 from moorage.core.clock import SECOND
-from moorage.wire.admission import DURATIONS, Pacing, Pool, PoolWanted
+from moorage.wire.admission import DURATIONS, Overstay, Pacing, Pool, PoolWanted
 
 PROPERTIES = tuple(field.name for field in fields(PoolWanted) if field.name != "generation")
 ALWAYS_SAID = ("limit", "hold", "pacing")
@@ -96,7 +97,7 @@ def word_of(pool: Pool) -> str:
 
 
 def state_of(pool: Pool) -> str:
-    """Return a pool's state, and the number of leases that were not renewed in time.
+    """Return a pool's state, how many leases were not renewed in time, and if one lasts too long.
 
     Of a pool whose slots are not granted, although nobody holds them: the states of these.
     """
@@ -105,12 +106,28 @@ def state_of(pool: Pool) -> str:
     if word == "full" and pool.limit is None and pool.occupied < there:
         others = {state: n for state, n in pool.slots.items() if n and state not in (FREE, LEASED)}
         word = ", ".join(f"{n} {state}" for state, n in sorted(others.items())) or word
-    return f"{word}, {pool.unheard} unheard" if pool.unheard else word
+    overstay = ", overstay" if pool.overstay is not None else ""
+    return f"{word}{_unheard(pool)}{overstay}"
 
 
-def explained(pool: Pool) -> str:
-    """Return a pool's state, and why it is paused."""
-    return f"{state_of(pool)}: {pool.pause_reason}" if pool.pause_reason else state_of(pool)
+def explained(pool: Pool, now: datetime) -> str:
+    """Return a pool's state, and who paused it and why, or whose old lease its line waits for."""
+    if pool.overstay is not None:
+        return f"{state_of(pool)}: {overstay_text(pool.overstay, now)}"
+    if not pool.paused:
+        return state_of(pool)
+    by = f" by {pool.paused_by}" if pool.paused_by else ""
+    why = f": {pool.pause_reason}" if pool.pause_reason else ""
+    return f"paused{by}{_unheard(pool)}{why}"
+
+
+def overstay_text(one: Overstay, now: datetime) -> str:
+    """Return whose lease lasts too long, and how long."""
+    return sentence(one.holder, (now - one.granted_at).total_seconds(), one.usual, one.blocks)
+
+
+def _unheard(pool: Pool) -> str:
+    return f", {pool.unheard} unheard" if pool.unheard else ""
 
 
 def plain_text(value: Any) -> str:

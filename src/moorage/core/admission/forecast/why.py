@@ -73,6 +73,8 @@ class Evidence(Struct, frozen=True):
     """Of a pool with slots: leases that hold them, as in `holding`."""
     holding: tuple[Holder, ...] = ()
     """Granted leases, the oldest grants first; not all, if there are very many."""
+    oldest: SlotHolder | None = None
+    """The first of these leases."""
     line: tuple[int, ...] = ()
     """Units of each ticket in its line that is not passed over, in order."""
 

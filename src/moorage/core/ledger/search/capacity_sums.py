@@ -7,8 +7,10 @@ from heapq import merge
 from itertools import chain, islice
 from typing import Literal, NamedTuple
 
+from moorage.core.ids import ProviderId
 from moorage.core.ledger.capacity import largest_piece
 from moorage.core.ledger.compact_inventories import OWN, Inventories, InventoryFigures
+from moorage.core.ledger.draining import is_drained
 from moorage.core.ledger.model import Provider, ProviderRecord, Tags
 from moorage.core.ledger.search.catalog.catalog import Catalog
 from moorage.core.ledger.search.catalog.chunk import Chunk
@@ -42,7 +44,7 @@ class CapacitySum:
     `held_back` are the reserved units. `capacity` is how many units may be allocated, `free` how
     many more: none where more are used than may be; `ratio` is the allocation ratio of all of
     them, None if they differ. `fullest` and `emptiest` are
-    few, in this order; providers without capacity and usage are neither.
+    few, in this order; withheld providers, and those without capacity and usage, are neither.
     """
 
     __slots__ = (
@@ -71,7 +73,8 @@ class CapacitySum:
         self.capacity += units
         self.used += used
         self.free += largest_piece(units, used, units)
-        if ends and (units > 0 or used):
+        # A withheld one has no capacity: it would count as full, however little is used.
+        if ends and provider.withheld is None and (units > 0 or used):
             fullness = used / offer.divisor
             _keep(self.fullest, -fullness, provider, used, units, ends)
             _keep(self.emptiest, fullness, provider, used, units, ends)
@@ -87,6 +90,34 @@ def _keep(
             return
         kept.pop()
     insort(kept, Filled(order, provider.name, provider.uuid, used, units))
+
+
+class Closed:
+    """The providers at which something begins to be withheld: how many, and the first ones.
+
+    Those that an operator has drained come first, then those that agents withhold; by name.
+    """
+
+    def __init__(self, most: int) -> None:
+        """Begin with none; `most` are kept."""
+        self.number = 0
+        self._most = most
+        self._first: list[tuple[bool, str, ProviderId, str]] = []
+
+    def add(self, provider: Provider) -> None:
+        """Count a provider if it is one of them."""
+        withheld = provider.withheld
+        if withheld is None or withheld.by != provider.uuid:
+            return
+        self.number += 1
+        drained = is_drained(provider)
+        insort(self._first, (not drained, provider.name, provider.uuid, withheld.reason))
+        del self._first[self._most :]
+
+    @property
+    def first(self) -> Iterator[tuple[ProviderId, str, str]]:
+        """The UUID, the name and the reason of each of the first."""
+        return ((uuid, name, reason) for _, name, uuid, reason in self._first)
 
 
 class ClassStock(NamedTuple):
@@ -123,12 +154,17 @@ def snapshot(catalog: Catalog) -> Snapshot:
 
 
 def summed(
-    records: Snapshot, by: Grouping, resource_class: str | None, ends: int, limit: int
+    records: Snapshot,
+    by: Grouping,
+    resource_class: str | None,
+    ends: int,
+    limit: int,
+    closed: Closed | None = None,
 ) -> Steps[tuple[list[CapacitySum], int]]:
     """Return the sums, by class and group, and how many more than `limit` there are.
 
     A provider counts in each of its groups; those without are in the group `NO_GROUP`.
-    `resource_class`: only this one.
+    `resource_class`: only this one. All providers are counted in `closed`.
     """
     sums: dict[tuple[str, str], CapacitySum] = {}
     done = 0
@@ -136,6 +172,8 @@ def summed(
         done += 1
         if record is None:
             continue
+        if closed is not None:
+            closed.add(record.provider)
         for offer, group, used in _shares(record, by, resource_class):
             found = sums.get((offer.name, group))
             if found is None:

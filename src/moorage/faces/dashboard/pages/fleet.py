@@ -5,6 +5,7 @@ from typing import Any
 
 from moorage.faces.dashboard.exports import exported
 from moorage.faces.dashboard.pages import fleet_data, fleet_map
+from moorage.faces.dashboard.pages.machine import CLOSED
 from moorage.faces.dashboard.routing import ROOT, Answer, Data, Page, PageRequest
 from moorage.wire.capacity import CapacityLine
 from moorage.wire.fleet import Agent, AgentPage
@@ -73,6 +74,7 @@ async def show(request: PageRequest) -> Mapping[str, Any]:
     return {
         "by": by,
         "capacity": capacity,
+        "closed": CLOSED,
         "agents": agents,
         "troubled": troubled,
         "groups": groups,

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
+from moorage.core.admission.forecast.overstays import sentence
 from moorage.core.ages import age_text
 from moorage.core.counting import are, counted
 from moorage.faces.dashboard.routing import ROOT, Page, PageRequest, address_of
@@ -79,7 +80,15 @@ def alarms_of(
             waits = f"; {counted(pool.waiting, 'ticket')} waiting" if pool.waiting else ""
             if pool.first is not None:
                 waits += f", the first for {age_text((now - pool.first.asked_at).total_seconds())}"
-            yield Alarm(bool(waits), f"{pool.name} is paused: {reason}{waits}", address)
+            by = f"by {pool.paused_by} " if pool.paused_by else ""
+            paused = f"{pool.name} is paused {by}{_until(pool, now)}"
+            yield Alarm(bool(waits), f"{paused}: {reason}{waits}", address)
+        if pool.overstay is not None:
+            one = pool.overstay
+            age = (now - one.granted_at).total_seconds()
+            text = f"{pool.name}: {sentence(one.holder, age, one.usual, one.blocks)}"
+            waits = f"{counted(pool.waiting, 'ticket')} waiting"
+            yield Alarm(one.blocks, f"{text}; {waits}", f"{ROOT}/leases/{one.lease}")
     for group in groups:
         if group.suspect_network:
             text = f"Many agents of {group.name} fell silent together: suspect the network"
@@ -90,6 +99,12 @@ def alarms_of(
         if group.late:
             text = f"{counted(group.late, 'agent')} of {group.name} {are(group.late)} late"
             yield Alarm(False, text, _agents("late", group))
+
+
+def _until(pool: Pool, now: datetime) -> str:
+    if pool.paused_until is None:
+        return "until somebody resumes it"
+    return f"for {age_text((pool.paused_until - now).total_seconds())} more"
 
 
 def _agents(liveness: str, group: AgentGroup) -> str:

@@ -131,7 +131,7 @@ def _seconds(fields: Mapping[str, str], name: str, otherwise: float) -> float:
 
 def pause(request: PageRequest) -> Mapping[str, Any]:
     """Stop granting from a pool."""
-    asked = {"action": "pool.pause", "target": _pool(request), **ending(request.form, "until")}
+    asked = {"action": "pool.pause", "target": _pool(request), **ending(request, "until")}
     return {**asked, "reason": request.form.get("reason", "")}
 
 

@@ -12,7 +12,7 @@ from moorage.faces.v1.admission.leases import lease_shown, shown_to
 from moorage.faces.v1.routing import Handlers, Request
 from moorage.service.admission.pool_cases import PoolDelete, PoolPause, PoolPut
 from moorage.service.admission.pool_specs import spec_of
-from moorage.service.admission.views import OutcomeCount, PoolView, ReportView
+from moorage.service.admission.views import OutcomeCount, OverstayView, PoolView, ReportView
 from moorage.service.pages import check_limit
 from moorage.service.values import (
     end_of,
@@ -146,10 +146,22 @@ def pool_shown(view: PoolView) -> wire.Pool:
         slots=view.slots,
         next_grant_at=time_or_none(view.next_grant_at),
         paused_until=time_or_none(view.paused_until),
+        paused_by=pool.paused_by,
+        overstay=None if view.overstay is None else _overstay_shown(view.overstay),
         first=None if view.first is None else lease_shown(view.first, mine=False),
         created_at=time_of(pool.created_at),
         updated_at=time_of(pool.updated_at),
         owner_queue_max=owner_queue_max(spec.queue_max, spec.queue_max_per_owner),
+    )
+
+
+def _overstay_shown(view: OverstayView) -> wire.Overstay:
+    return wire.Overstay(
+        lease=view.lease,
+        holder=view.holder,
+        granted_at=time_of(view.granted_at),
+        usual=view.usual / SECOND,
+        blocks=view.blocks,
     )
 
 

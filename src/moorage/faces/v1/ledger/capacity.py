@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 
 from moorage.core.errors import Code, Error
-from moorage.core.ledger.search.capacity_sums import CapacitySum, Filled, snapshot, summed
-from moorage.core.limits import CAPACITY_ENDS_MAX, CAPACITY_NAMED_MAX
+from moorage.core.ledger.search.capacity_sums import CapacitySum, Closed, Filled, snapshot, summed
+from moorage.core.limits import CAPACITY_ENDS_MAX, CAPACITY_NAMED_MAX, CAPACITY_WITHHELD_MAX
 from moorage.faces.v1.routing import Handlers, Request
 from moorage.service.feed.watch import Cursor
 from moorage.service.pages import check_limit
@@ -13,6 +13,7 @@ from moorage.wire.capacity import (
     CapacityAsked,
     CapacityLine,
     ProviderFilled,
+    ProviderWithheld,
 )
 from moorage.wire.operations import ledger as operations
 
@@ -24,15 +25,20 @@ async def read(request: Request[None, CapacityAsked]) -> Capacity:
     catalog = await service.index.current()
     # The event loop does not run in between, so they are of the same revision.
     records, as_of = snapshot(catalog), Cursor(service.index.epoch, service.index.revision)
-    providers = len(catalog)
+    providers, closed = len(catalog), Closed(CAPACITY_WITHHELD_MAX)
     sums, left_out = await service.searches.reading(
-        summed(records, asked.by, asked.resource_class, asked.ends, asked.limit)
+        summed(records, asked.by, asked.resource_class, asked.ends, asked.limit, closed)
     )
     return Capacity(
         as_of=str(as_of),
         providers=providers,
         lines=[_line(one) for one in sums],
         left_out=left_out,
+        withheld=closed.number,
+        first_withheld=[
+            ProviderWithheld(uuid=uuid, name=name, reason=reason)
+            for uuid, name, reason in closed.first
+        ],
     )
 
 
