@@ -250,6 +250,8 @@ class ChangeRow(NamedTuple):
     kind: str
     key: str
     body: str | None
+    at: Instant = Instant(0)
+    """When its revision was written."""
 
 
 class ChangesWindow(NamedTuple):
