@@ -22,7 +22,7 @@ from moorage.service.values import time_of
 from moorage.wire.providers import ConsumerShown
 
 REVISIONS_BACK = 1_000
-"""From so many revisions ago on, changes are followed; whoever falls behind more begins again."""
+"""How many revisions ago the first change was that is followed; those behind more begin again."""
 
 READS_MAX = 4
 """Windows of changes that one page reads: if more follow, the next page reads them."""
