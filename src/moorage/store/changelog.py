@@ -250,7 +250,7 @@ class ChangeRow(NamedTuple):
     kind: str
     key: str
     body: str | None
-    at: Instant = Instant(0)
+    at: Instant
     """When its revision was written."""
 
 
