@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 from uuid import UUID, uuid5
 
-from demo.asking import Call, HttpAsker, granted
+from demo.asking import BUSY, Call, HttpAsker, Refusal, granted
 from demo.setting import AGENTS_MAX, Host, identity
 
 BULK = 2_000
@@ -57,6 +57,9 @@ class Fleet:
         for host in self._agents:
             self._signs[host.uuid] = time.monotonic()
             self._retries[host.uuid] = time.monotonic() + RETRY_SECONDS
+
+    def filling(self) -> Iterator[None]:
+        """Let somebody use most hosts, some at a time."""
         chosen = self._dice.sample(self._hosts, round(len(self._hosts) * USED))
         for first in range(0, len(chosen), CLAIMS_AT_ONCE):
             claims = [self._claim(host) for host in chosen[first : first + CLAIMS_AT_ONCE]]
@@ -88,9 +91,10 @@ class Fleet:
                     "report_generation": self._generation(host),
                 }
                 call = Call("POST", f"/v1/agents/{host.uuid}/alive", body)
-                # A busy server may refuse a sign of life: the agent then tries again soon.
-                answer = granted(self._asker.ask([call])[0], "unavailable")
-                self._signs[host.uuid] = now + (answer["next_in"] if answer else AGAIN_SECONDS)
+                (answer,) = self._asker.ask([call])
+                # If it is refused, the other agents are no less alive.
+                refused = isinstance(answer, Refusal)
+                self._signs[host.uuid] = now + (AGAIN_SECONDS if refused else answer["next_in"])
         for host in self._agents[SILENT : SILENT + FAILING]:
             if self._retries[host.uuid] <= now:
                 self._attempts += 1
@@ -114,7 +118,7 @@ class Fleet:
         return consumer, Call("POST", "/v1/claims", body)
 
     def _claimed(self, consumer: str, answer: Any) -> None:
-        if granted(answer, "no_capacity") is not None:
+        if granted(answer, "no_capacity", *BUSY) is not None:
             self._consumers.append(consumer)
 
     def _registration(self, host: Host) -> list[Call]:

@@ -6,7 +6,7 @@ from operator import itemgetter
 from typing import Any
 
 from demo.arrivals import Arrival, arrivals, wanted
-from demo.asking import Asker, Call, granted
+from demo.asking import BUSY, Asker, Call, Refusal, granted
 from demo.setting import ALL_POOLS, PAUSED, PAUSED_BECAUSE, PAUSED_FROM, SLOTS
 
 TTL = 900.0
@@ -111,12 +111,17 @@ class Jobs:
         address = f"/v1/leases?wait={MOMENT}" if connected else "/v1/leases"
         asked = [Call("POST", address, wanted(one, TTL, PATIENCE)) for one in arriving]
         answers = owner.ask([*due, *asked])
-        for answer in answers[: len(due)]:
-            lease = granted(answer, *OVER)
+        for call, answer in zip(due, answers, strict=False):
+            lease = granted(answer, *OVER, *BUSY)
             if lease is not None and lease["id"] in self._jobs:
                 self._jobs[lease["id"]].hear(lease, now)
+            busy = isinstance(answer, Refusal) and answer.code in BUSY
+            if call.method == "DELETE" and not busy:
+                self._jobs.pop(call.path.rpartition("/")[2], None)
         for arrival, answer in zip(arriving, answers[len(due) :], strict=True):
-            lease = granted(answer)
+            lease = granted(answer, "queue_full", *BUSY)
+            if lease is None:  # this job never comes
+                continue
             self._jobs[lease["id"]] = job = Job(arrival)
             job.asked = now if connected else None
             job.hear(lease, now)
@@ -125,8 +130,16 @@ class Jobs:
         """Learn from the change feed which jobs were granted units, and which leases ended."""
         while True:
             address = f"/v1/watch?kinds=lease&wait=0&limit={CHANGES_READ}&after={self._cursor}"
-            (window,) = asker.ask([Call("GET", address)])
-            for change in granted(window)["changes"]:
+            (answer,) = asker.ask([Call("GET", address)])
+            window = granted(answer, "changes_gone", *BUSY)
+            if window is None:
+                # What was missed comes with the answers to renewals, and to those who ask again.
+                if answer.code not in BUSY:
+                    (newest,) = asker.ask([Call("GET", "/v1/watch?wait=0")])
+                    found = granted(newest, *BUSY)
+                    self._cursor = self._cursor if found is None else found["next"]
+                return
+            for change in window["changes"]:
                 self._changed(change["key"], (change["value"] or {}).get("state", "ended"), now)
             if window["next"] == self._cursor:
                 return
@@ -150,7 +163,6 @@ class Jobs:
                 outcome = {"result": job.arrival.result, "token": job.token}
                 yield Call("POST", f"/v1/leases/{lease}/outcome", outcome)
             if job.ends <= now:
-                del self._jobs[lease]
                 yield Call("DELETE", f"/v1/leases/{lease}")
             elif job.renewed is None or now - job.renewed >= TTL / 3:
                 yield Call("POST", f"/v1/leases/{lease}/renew", {})

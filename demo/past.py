@@ -147,7 +147,9 @@ def past_make(
 
 @contextmanager
 def _service(runner: asyncio.Runner, database: str, clock: HandClock) -> Iterator[Service]:
-    service = runner.run(Service.start(open_engine(database), clock, on_fatal=_fail))
+    # Nothing is kept if the machine fails: on slow disks, waiting for them took most of the time.
+    engine = open_engine(database, synchronous="OFF")
+    service = runner.run(Service.start(engine, clock, on_fatal=_fail))
     try:
         # Its loop waits in the machine's time; here each step sweeps.
         runner.run(service.admission.sweeper.stop())

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
 from demo.stopping import Stop
 
@@ -21,6 +22,10 @@ PREFIX = "moorage-demo-"
 LOCK = "lock"
 STOP_SECONDS = 15.0
 LOOK_SECONDS = 0.1
+
+MEMORY = Path("/dev/shm")
+ROOM = 1 << 30
+"""Bytes that must be free there: an example of an hour takes a small part of them."""
 
 
 class NotServedError(Exception):
@@ -45,14 +50,24 @@ def check_free(listen: str) -> None:
         ) from None
 
 
+def _above() -> Path:
+    """Return where folders are made: in memory if there is room, unless the user has chosen."""
+    chosen = any(os.environ.get(name) for name in ("TMPDIR", "TEMP", "TMP"))
+    with suppress(OSError):
+        if not chosen and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free >= ROOM:
+            return MEMORY
+    return Path(tempfile.gettempdir())
+
+
 @contextmanager
 def own_folder() -> Iterator[Path]:
     """Make a folder for the ledger, and remove those of examples that were killed."""
-    for stale in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+    above = _above()
+    for stale in above.glob(f"{PREFIX}*"):
         with suppress(OSError), (stale / LOCK).open("r+") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # fails while its example lives
             shutil.rmtree(stale)
-    with TemporaryDirectory(prefix=PREFIX) as name:
+    with TemporaryDirectory(prefix=PREFIX, dir=above) as name:
         folder = Path(name)
         with (folder / "new").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -61,8 +76,8 @@ def own_folder() -> Iterator[Path]:
 
 
 @contextmanager
-def served(folder: Path, database: str, listen: str, stop: Stop) -> Iterator[str]:
-    """Start a server with a database, and return its address. Raises NotServedError."""
+def served(folder: Path, database: str, listen: str, stop: Stop) -> Iterator["Served"]:
+    """Start a server with a database. Raises NotServedError."""
     command = [
         sys.executable,
         "-m",
@@ -87,10 +102,27 @@ def served(folder: Path, database: str, listen: str, stop: Stop) -> Iterator[str
         ) as process,
     ):
         try:
-            yield _address(process, log, stop)
+            yield Served(_address(process, log, stop), process, log)
         finally:
             process.terminate()
-            process.wait(STOP_SECONDS)
+            try:
+                process.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:  # it has more to do than anybody waits for
+                process.kill()
+
+
+class Served(NamedTuple):
+    """A server that runs."""
+
+    url: str
+    process: subprocess.Popen[str]
+    log: Path
+
+    def check(self) -> None:
+        """Raise NotServedError if it has ended."""
+        if self.process.poll() is not None:
+            said = self.log.read_text().rstrip()
+            raise NotServedError(f"the server has ended ({self.process.returncode}):\n{said}")
 
 
 def _address(process: subprocess.Popen[str], log: Path, stop: Stop) -> str:

@@ -1,14 +1,15 @@
 """The jobs of the example, asked for in this process with a clock that is moved by hand."""
 
 import asyncio
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import pytest
 
-from demo.asking import Call
+from demo.asking import Call, Refusal
 from demo.jobs import Jobs
 from demo.past import HandClock, InProcessAsker
 from moorage.core.clock import SECOND, Instant
@@ -19,7 +20,10 @@ from moorage.service.app import Service
 from moorage.store.open import open_engine
 from moorage.wire.admission import LeaseWanted
 
+A = TypeVar("A", bound=InProcessAsker)
+
 BEGINS = 1_800_000_000
+SEPARATORS = r"[/?]"
 SWEEP, TICK, MINUTES = 3, 15, 10
 
 
@@ -55,17 +59,39 @@ def fail(error: Exception) -> None:
     pytest.fail(f"a commit failed: {error}")
 
 
-def test_grants_that_are_taken_back_are_survived(tmp_path: Path) -> None:
-    """A job whose grant nobody has read in time waits again; it reports once it has units."""
+class BusyAsker(InProcessAsker):
+    """Asks a service that refuses some requests because it is busy, and forgets old changes."""
+
+    def __init__(self, runner: asyncio.Runner, service: Service) -> None:
+        super().__init__(runner, service, Jobs.owner, Role.SERVICE)
+        self._count = 0
+        self.refused: set[str] = set()
+        """Methods and first parts of the addresses of requests that were refused."""
+
+    def ask(self, calls: Sequence[Call]) -> list[Any]:
+        """Send requests in this order."""
+        return [self._some(call) for call in calls]
+
+    def _some(self, call: Call) -> Any:
+        self._count += 1
+        if self._count % 3:
+            return super().ask([call])[0]
+        self.refused.add(f"{call.method} /v1/{re.split(SEPARATORS, call.path)[2]}")
+        forgets = "kinds=" in call.path and self._count % 2
+        return Refusal("changes_gone" if forgets else "overloaded", "it is busy")
+
+
+def played(folder: Path, asker: Callable[[asyncio.Runner, Service], A]) -> tuple[A, list[Any]]:
+    """Play jobs for some minutes; return who asked for them, and the pools at the end."""
     clock = HandClock(Instant(BEGINS * SECOND))
     jobs = Jobs(7, 400, 60, 60 * MINUTES)
     with asyncio.Runner() as runner:
-        engine = open_engine(f"sqlite:///{tmp_path}/demo.sqlite")
+        engine = open_engine(f"sqlite:///{folder}/demo.sqlite")
         service = runner.run(Service.start(engine, clock, on_fatal=fail))
         try:
             runner.run(service.admission.sweeper.stop())
             admin = InProcessAsker(runner, service, "admin", Role.ADMIN)
-            owner = DeafAsker(runner, service)
+            owner = asker(runner, service)
             jobs.build(admin)
             for passed in range(SWEEP, 60 * MINUTES, SWEEP):
                 clock.set(Instant((BEGINS + passed) * SECOND))
@@ -76,7 +102,21 @@ def test_grants_that_are_taken_back_are_survived(tmp_path: Path) -> None:
             (page,) = admin.ask([Call("GET", "/v1/pools")])
         finally:
             runner.run(service.stop())
+    return owner, page["pools"]
+
+
+def test_grants_that_are_taken_back_are_survived(tmp_path: Path) -> None:
+    """A job whose grant nobody has read in time waits again; it reports once it has units."""
+    owner, pools = played(tmp_path, DeafAsker)
     seen = [*owner.states.values()]
     assert any({"granted", "waiting"} <= states for states in seen), "nothing was taken back"
     assert any("ended" in states for states in seen), "no job ended"
-    assert sum(pool["occupied"] for pool in page["pools"]) > 0
+    assert sum(pool["occupied"] for pool in pools) > 0
+
+
+def test_a_busy_service_is_survived(tmp_path: Path) -> None:
+    """Whatever it refuses: what is due is asked for again, and jobs still have units."""
+    owner, pools = played(tmp_path, BusyAsker)
+    methods = {"POST /v1/leases", "GET /v1/leases", "DELETE /v1/leases", "GET /v1/watch"}
+    assert owner.refused == methods
+    assert sum(pool["occupied"] for pool in pools) > 0

@@ -4,14 +4,20 @@ import os
 import select
 import signal
 import socket
+import subprocess
 import time
 from pathlib import Path
+from threading import Timer
 
 import pytest
 
+from moorage.client.ledger import Ledger
 from tests.demo.running import BUILDING, PLAYING, SECONDS, example, line_of, started
 
 pytestmark = pytest.mark.thorough
+
+STILL_SECONDS = 25.0
+"""Longer than a request waits for an answer, and than a grant waits for its holder."""
 
 STOP_SECONDS = 2.0
 """How long a reader waits after Ctrl-C."""
@@ -47,6 +53,53 @@ def test_ctrl_c_stops_it_at_once(tmp_path: Path, phase: str) -> None:
     assert took <= STOP_SECONDS
     assert not any(map(runs, before))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_ctrl_c_ends_a_server_that_hangs(tmp_path: Path) -> None:
+    """It waits for it for a while, then kills it, and nothing but a sentence is printed."""
+    with started(tmp_path) as demo:
+        while (line := line_of(demo)) != "  end       Ctrl-C; nothing is kept":
+            assert line
+        (server,) = children(demo.pid)
+        os.kill(server, signal.SIGSTOP)
+        demo.send_signal(signal.SIGINT)
+        output, errors = demo.communicate(timeout=SECONDS)
+    assert (demo.returncode, errors) == (0, "")
+    assert output.endswith("demo: stopped; nothing is kept\n")
+    assert not runs(server)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_it_says_that_its_server_has_ended(tmp_path: Path) -> None:
+    """It does not go on without one."""
+    with started(tmp_path) as demo:
+        while (line := line_of(demo)) != "  end       Ctrl-C; nothing is kept":
+            assert line
+        (server,) = children(demo.pid)
+        os.kill(server, signal.SIGKILL)
+        _, errors = demo.communicate(timeout=SECONDS)
+    assert demo.returncode == 1
+    assert errors.startswith("demo: the server has ended (-9)")
+
+
+def test_it_survives_a_machine_that_stands_still(tmp_path: Path) -> None:
+    """Meanwhile grants are taken back and agents fall silent; afterwards jobs go on."""
+    with example(tmp_path) as shown:
+        (server,) = children(shown.process.pid)
+        os.kill(server, signal.SIGSTOP)
+        with pytest.raises(subprocess.TimeoutExpired):
+            shown.process.wait(STILL_SECONDS)
+        os.kill(server, signal.SIGCONT)
+        watch, kinds = Ledger(shown.admin).watch(kinds=("lease", "consumer")), set()
+        late = Timer(SECONDS, watch.close)
+        late.start()
+        for change in watch:
+            kinds.add(change.kind)
+            if kinds == {"lease", "consumer"}:
+                break
+        late.cancel()
+        assert kinds == {"lease", "consumer"}
+        assert shown.process.poll() is None
 
 
 def test_a_killed_example_leaves_no_server(tmp_path: Path) -> None:

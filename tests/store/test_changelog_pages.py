@@ -18,8 +18,8 @@ async def filled(engine: Engine) -> list[ChangeRow]:
         )
     tail = await engine.read(changelog.changes_load(0))
     return [
-        ChangeRow(revision, n, *row)
-        for revision, changes, *_ in tail.batches
+        ChangeRow(revision, n, *row, at)
+        for revision, changes, at, *_ in tail.batches
         for n, row in enumerate(change_rows(changes))
     ]
 

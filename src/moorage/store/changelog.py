@@ -250,6 +250,8 @@ class ChangeRow(NamedTuple):
     kind: str
     key: str
     body: str | None
+    at: Instant
+    """When its revision was written."""
 
 
 class ChangesWindow(NamedTuple):

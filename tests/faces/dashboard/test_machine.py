@@ -3,6 +3,7 @@
 from typing import Any
 from uuid import UUID, uuid4
 
+from moorage.faces.dashboard.pages.claims_story import REVISIONS_BACK
 from tests.faces.dashboard.support.browserless import Browser, Page, signed_in
 from tests.faces.dashboard.support.elements import every
 from tests.faces.v1.leasing import make_pool
@@ -172,3 +173,64 @@ def test_unknown_machines_are_not_found(native: Native) -> None:
     """Whatever stands in the address."""
     for text in (str(UUID(int=1)), "x", "%F0%9F%9A%A2"):
         assert reader(native).get(f"/ui/fleet/machines/{text}").status == 404
+
+
+def story(native: Native, root: str) -> str:
+    """Return the story of a machine as readers see it."""
+    text = signed_in(native, "reader").get(f"/ui/fleet/machines/{root}").document.text
+    return text[text.rindex("Story") :]
+
+
+def test_the_story_has_who_took_and_gave_back(native: Native) -> None:
+    """What and when, newest first; what others of other machines did is not in it."""
+    root, other = machine(native, f"taken-{uuid4()}", parts=1), machine(native, f"not-{uuid4()}")
+    gone = claim(native, root, project="first", VCPU=4, MEMORY_MB=100)
+    stays = claim(native, root, project="second", VCPU=8)
+    elsewhere = claim(native, other, project="third", VCPU=1)
+    assert native.ask("DELETE", f"/allocations/{gone}").status == 204
+    assert native.ask("DELETE", f"/allocations/{elsewhere}").status == 204
+    for role in ("reader", "admin"):
+        page = signed_in(native, role).get(f"/ui/fleet/machines/{root}").document
+        story = page.text[page.text.rindex("Story") :]
+        order = [
+            "Given back by alice of first: 100 MEMORY_MB, 4 VCPU",
+            "Taken by alice of second: 8 VCPU",
+            "Taken by alice of first: 100 MEMORY_MB, 4 VCPU",
+            "Created",
+        ]
+        places = [story.index(text) for text in order]
+        assert places == sorted(places)
+        assert story.count("Taken by") == 2 and "third" not in story
+        assert f"/ui/consumers/{stays}" in page.links
+
+
+def test_the_story_knows_older_holders_as_well(native: Native) -> None:
+    """Those that hold something, however much has changed since; of others nothing is invented."""
+    root, other = machine(native, f"older-{uuid4()}"), machine(native, f"busy-{uuid4()}")
+    stays = claim(native, root, project="stays", VCPU=8)
+    gone = claim(native, root, project="goes", VCPU=4)
+    for _ in range(REVISIONS_BACK // 2 + 1):
+        one = claim(native, other, VCPU=1)
+        native.ask("DELETE", f"/allocations/{one}")
+    native.ask("DELETE", f"/allocations/{gone}")
+    assert "Taken by alice of stays: 8 VCPU" in story(native, root)
+    smaller = {
+        "allocations": {root: {"resources": {"VCPU": 6}}},
+        "consumer_generation": 1,
+        "project_id": "stays",
+        "user_id": "alice",
+        "consumer_type": "INSTANCE",
+    }
+    for number, text in (
+        (6, "Taken by alice of stays: 6 VCPU"),
+        (5, "Changed by alice of stays: 5 VCPU"),
+    ):
+        smaller["allocations"] = {root: {"resources": {"VCPU": number}}}
+        answer = native.ask(
+            "PUT", f"/allocations/{stays}", smaller, OpenStack_API_Version="placement 1.39"
+        )
+        assert answer.status == 204, answer
+        smaller["consumer_generation"] = 2
+        shown = story(native, root)
+        assert text in shown and "of goes" not in shown
+        assert shown.count("of stays") == 1, "it came long ago, so nothing else is known"

@@ -136,7 +136,14 @@ async def show(request: PageRequest) -> Mapping[str, Any]:
         "more_consumers": max(0, (held.holders or 0) - len(held.consumers)),
         "holders": held.holders or 0,
         "leases": await leases_of(request, [root.name, *parts]),
-        "story": await story_of(request, root, agent, [root.uuid, *([found] if found else [])]),
+        "story": await story_of(
+            request,
+            root,
+            agent,
+            [root.uuid, *([found] if found else [])],
+            tree.members,
+            held.consumers,
+        ),
     }
 
 

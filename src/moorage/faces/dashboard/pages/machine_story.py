@@ -1,17 +1,20 @@
 """What happened to a machine, and which leases concern it: for its page."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from itertools import starmap
 from operator import attrgetter
 from typing import Any, NamedTuple
 
+from moorage.faces.dashboard.pages.claims_story import claims_of
 from moorage.faces.dashboard.routing import ROOT, PageRequest, address_of
 from moorage.faces.native_api import RefusedError
 from moorage.service.values import time_of
 from moorage.wire.admission import Lease
 from moorage.wire.audit import AuditEntry
 from moorage.wire.fleet import Agent
-from moorage.wire.operations import admin, fleet, leases, reshapes
+from moorage.wire.operations import admin, feed, fleet, leases, reshapes
+from moorage.wire.providers import ConsumerShown
 from moorage.wire.reshapes import ReshapeEntry
 
 LEASES_SHOWN = 20
@@ -77,9 +80,17 @@ async def leases_of(request: PageRequest, names: Sequence[str]) -> LeasesShown |
 
 
 async def story_of(
-    request: PageRequest, root: Any, agent: Agent | None, targets: Iterable[str]
+    request: PageRequest,
+    root: Any,
+    agent: Agent | None,
+    targets: Iterable[str],
+    members: Collection[str],
+    consumers: Iterable[ConsumerShown],
 ) -> Story:
-    """Return what happened to a machine: reshapes, and actions on any of these targets."""
+    """Return what happened to a machine: reshapes, claims, and actions on any of these targets.
+
+    `members` are the UUIDs of all its providers, `consumers` the first that hold any of it.
+    """
     events = [MachineEvent(time_of(root.created_at), "Created")]
     older = False
     if request.permits(reshapes.LIST_RESHAPES):
@@ -91,6 +102,9 @@ async def story_of(
             page = await request.recent(admin.LIST_AUDIT, target=target, limit=ACTIONS_READ)
             events += map(_acted, page.entries)
             older = older or page.next is not None
+    if request.permits(feed.WATCH):
+        claims = await claims_of(request.service, members, consumers)
+        events += starmap(MachineEvent, claims)
     if agent is not None:
         events += _of_agent(agent)
     # Stable: what happened at the same time stays in the order in which it was found.
