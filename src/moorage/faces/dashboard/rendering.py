@@ -35,7 +35,10 @@ It is random, so that no text of a user can contain it.
 
 WHOLE = "layout.html"
 FRAGMENT = "fragment.html"
-"""The base of a page's template: a whole document, or only the part for its stream."""
+ALONE = "alone.html"
+"""The base of a page's template: a whole document, only the part for its stream, or a document
+without navigation, for those who are not signed in.
+"""
 
 PERCENT_MAX = 100.0
 
