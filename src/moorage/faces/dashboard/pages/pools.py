@@ -54,7 +54,7 @@ async def show_one(request: PageRequest) -> Mapping[str, Any]:
         "report": report,
         "outcomes": sorted(report.outcomes, key=_rate),
         "history": history,
-        "plot": plot_of(history.points, history.units),
+        "plot": plot_of(history.points, history.step_seconds, history.units),
         "spans": SPANS,
         "since": _since(request),
     }
