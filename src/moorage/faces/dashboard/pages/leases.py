@@ -119,7 +119,7 @@ async def _machine(request: PageRequest, lease: Lease) -> Provider | None:
 def _story(lease: Lease, actions: Iterable[AuditEntry]) -> Iterable[Event]:
     yield Event(lease.asked_at, f"Asked for by {lease.owner}")
     if lease.granted_at is not None:
-        yield Event(lease.granted_at, "Granted over the limit" if lease.forced else "Granted")
+        yield Event(lease.granted_at, "Granted by force" if lease.forced else "Granted")
     if lease.ended_at is not None:
         yield Event(lease.ended_at, f"Ended: {_cause(lease)}", lease.detail)
     for entry in actions:
