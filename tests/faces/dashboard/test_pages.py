@@ -93,6 +93,17 @@ def test_errors_have_the_same_headers(native: Native) -> None:
     assert browser.ask("HEAD", "/ui/pools").body == ""
 
 
+def test_the_filter_of_leases_knows_the_pools(native: Native) -> None:
+    """It offers their names, and an unknown one is not just an empty list."""
+    pool = make_pool(native)
+    browser = signed_in(native, "reader")
+    page = browser.get(f"/ui/leases?pool={pool}")
+    assert f'<option value="{pool}">' in page.body
+    assert "No such leases or tickets." in page.document.text
+    unknown = browser.get("/ui/leases?pool=%3Cnone%3E").document.text
+    assert "There is no pool <none>." in unknown
+
+
 def test_errors_keep_the_navigation(native: Native) -> None:
     """A reader goes on from a page that has failed, and can sign out; others are led nowhere."""
     browser = signed_in(native, "reader")
