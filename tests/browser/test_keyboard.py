@@ -98,7 +98,7 @@ def test_the_next_page_of_a_long_table(open_page: Open) -> None:
     watched = open_page("/ui/fleet/machines")
     page, names = watched.page, "tbody th a"
     first = page.locator(names).all_inner_texts()
-    follow(page, "a[rel=next]", "**?cursor=*")
+    follow(page, "a[rel=next]", "**?after=*")
     assert not {*first} & {*page.locator(names).all_inner_texts()}
     follow(page, ".pager a", "**/ui/fleet/machines")
     assert page.locator(names).all_inner_texts() == first

@@ -63,6 +63,7 @@ def test_a_killed_server_is_noticed_at_once(
             assert watched.page.evaluate("window.scrollY") > 0
             assert watched.page.evaluate(IN_SIGHT)
             assert "old" in watched.page.locator("#stale > span").inner_text()
+            assert watched.page.locator("#connection").inner_text().startswith("Not connected.")
             watched.picture(f"stale-{width}-{theme}")
             assert watched.violations() == []
             port = server.url.rpartition(":")[2]

@@ -61,6 +61,17 @@ def test_lists_are_filtered(cli: Cli) -> None:
     assert len(rows) == 2
 
 
+def test_agents_that_are_equally_well_are_by_host_name(cli: Cli) -> None:
+    """Ids are random: in their order nobody finds a machine."""
+    agents = sorted((new(cli, "--group", "named") for _ in range(3)), reverse=True)
+    for number, agent in enumerate(agents):
+        facts = {"hostname": f"host-{number}", "kernel": "6.1", "version": "1"}
+        body = {"boot_id": str(uuid4()), "facts": facts, "parts": []}
+        cli.transport.request("POST", f"/v1/agents/{agent}/register", body)
+    rows = cli.lines("agent", "list", "--group", "named")[1:]
+    assert [row.split("\t")[1] for row in rows] == ["host-0", "host-1", "host-2"]
+
+
 def test_an_enrolled_agent_must_be_accepted(cli: Cli) -> None:
     """Its token is printed once; a second time is a conflict."""
     agent = str(uuid4())

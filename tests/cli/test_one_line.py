@@ -13,6 +13,8 @@ from moorage.cli.names import SECTIONS
 from moorage.client.commands import COMMANDS
 from tests.cli.test_help import leaves
 
+CHOICE = "no-such-choice"
+
 
 def _command(words: tuple[str, ...]) -> click.Command:
     command: click.Command = cli
@@ -34,7 +36,7 @@ def _wrong() -> Iterator[tuple[str, ...]]:
             if isinstance(parameter, click.Option) and not parameter.is_flag:
                 yield (*words, parameter.opts[0])
             if isinstance(parameter, click.Option) and isinstance(parameter.type, click.Choice):
-                yield (*words, parameter.opts[0], "no-such-choice")
+                yield (*words, parameter.opts[0], CHOICE)
 
 
 def test_errors_have_one_form() -> None:
@@ -47,6 +49,8 @@ def test_errors_have_one_form() -> None:
         assert len(lines) == 1, (words, done.output)
         assert lines[0].startswith("moorage: "), (words, lines)
         assert "\\n" not in lines[0], (words, lines)
+        own = " ".join(word for word in words if not word.startswith("-") and word != CHOICE)
+        assert "--help" not in lines[0] or f"'moorage {own} --help'" in lines[0], (words, lines)
         seen += 1
     assert seen > 200
 

@@ -82,6 +82,7 @@ def test_failures_are_said_in_words() -> None:
             Transport(url, "secret").request("GET", "/x")
         assert "its certificate is not trusted: " in str(refused.value)
         assert "_ssl" not in str(refused.value) and heard == []
+        assert "--ca-file or MOORAGE_CA_FILE" in str(refused.value)
     with socket.create_server(("127.0.0.1", 0)) as plain:
         thread = threading.Thread(target=answer_plainly, args=(plain,))
         thread.start()
@@ -91,6 +92,20 @@ def test_failures_are_said_in_words() -> None:
     assert str(refused.value).endswith(
         "the TLS handshake failed: is this the address of an HTTPS server?"
     )
+
+
+@pytest.mark.parametrize("option", ["certificate", "ca_file"])
+def test_a_file_that_is_no_certificate_is_named(tmp_path: Path, option: str) -> None:
+    """One that is missing, and one with something else in it; without OpenSSL's own names."""
+    missing, other = str(tmp_path / "missing.pem"), str(tmp_path / "other.pem")
+    Path(other).write_text("no certificate")
+    url = "https://127.0.0.1:9"
+    with pytest.raises(ValueError, match="cannot") as refused:
+        Transport(url, "secret", **{option: missing})  # type: ignore[arg-type] # by name
+    assert str(refused.value) == f"cannot read {missing}: No such file or directory"
+    with pytest.raises(ValueError, match="PEM") as refused:
+        Transport(url, "secret", **{option: other})  # type: ignore[arg-type] # by name
+    assert str(refused.value) == f"{other} has no certificate in PEM form"
 
 
 def answer_plainly(listener: socket.socket) -> None:

@@ -38,7 +38,7 @@ def hint(cli: click.Group, path: str, name: str, rest: Sequence[str]) -> str | N
         return _quoted([" ".join([path, *words[:2], "--help"])])
     nouns = path.split()[1:]
     if nouns:
-        return _verbs(cli, nouns[0], name, words) if len(nouns) == 1 else None
+        return _verbs(cli, nouns[0], name, words) if len(nouns) == 1 else _plural(cli, nouns, name)
     if name not in VERBS and name not in OURS:
         one = name.removesuffix("s")
         if one == name or one not in cli.list_commands(click.Context(cli)):
@@ -48,6 +48,17 @@ def hint(cli: click.Group, path: str, name: str, rest: Sequence[str]) -> str | N
         if noun in cli.list_commands(click.Context(cli)):
             return _verbs(cli, noun, name, words[1:])
     return "the noun comes first, as in 'moorage pool list' and 'moorage lease show'"
+
+
+def _plural(cli: click.Group, nouns: Sequence[str], name: str) -> str | None:
+    """Return the command that lists what a group below a noun changes, such as `pool slots`."""
+    noun, part = nouns
+    group = cli.get_command(click.Context(cli), noun)
+    if "list" not in VERBS.get(name, (name,)) or not isinstance(group, click.Group):
+        return None
+    lists = f"{part}s"
+    is_one = lists in group.list_commands(click.Context(group))
+    return _quoted([f"moorage {noun} {lists}"]) if is_one else None
 
 
 def _verbs(cli: click.Group, noun: str, name: str, words: Sequence[str]) -> str | None:

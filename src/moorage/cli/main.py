@@ -136,10 +136,24 @@ def _in_one_line(error: click.ClickException) -> click.ClickException:
     message = " ".join(error.format_message().split()).rstrip(".")
     if not isinstance(error, click.UsageError):
         return Failure(error.exit_code, message)
-    context = error.ctx or click.get_current_context(silent=True)
-    path = "moorage" if context is None else context.command_path
     see = " See" if message.endswith("?") else "; see"
-    return Failure(error.exit_code, f"{message}{see} '{path} --help'")
+    return Failure(error.exit_code, f"{message}{see} '{_path_of(error)} --help'")
+
+
+def _path_of(error: click.UsageError) -> str:
+    """Return the command that an error is about; click does not say it of an unfinished option."""
+    if error.ctx is not None:
+        return error.ctx.command_path
+    context = click.get_current_context(silent=True)
+    if context is None:
+        return "moorage"
+    path, command = context.command_path, context.command
+    for word in (context.invoked_subcommand, *context.meta.get(WORDS, ())):
+        found = command.get_command(context, word) if isinstance(command, click.Group) else None
+        if word is None or found is None:
+            break
+        path, command = f"{path} {word}", found
+    return path
 
 
 @click.group(cls=_Cli, context_settings={"help_option_names": ["-h", "--help"]})

@@ -41,9 +41,15 @@ class PinnedConnection(http.client.HTTPSConnection):
 def tls_context(certificate: str | None, ca_file: str | None = None) -> ssl.SSLContext:
     """Return how to speak TLS; the arguments are those of `Transport`.
 
-    Raises OSError, ValueError.
+    Raises ValueError: the file cannot be read, or has no certificate.
     """
-    context = ssl.create_default_context(cafile=certificate or ca_file)
+    file = certificate or ca_file
+    try:
+        context = ssl.create_default_context(cafile=file)
+    except ssl.SSLError:
+        raise ValueError(f"{file} has no certificate in PEM form") from None
+    except OSError as error:
+        raise ValueError(f"cannot read {file}: {error.strerror}") from None
     if certificate is not None:
         context.check_hostname = False
         context.verify_flags |= X509_PARTIAL_CHAIN

@@ -131,7 +131,7 @@ class Transport:
                 process. Empty: the server is asked directly.
 
         Raises:
-            ValueError: the URL or the token is not valid, the certificate cannot be parsed, or the
+            ValueError: the URL or the token is not valid, the certificate cannot be read, or the
                 proxy cannot be used.
         """
         parts = _parts(url)
@@ -361,7 +361,7 @@ class Transport:
 
 
 def _tls(certificate: str | None, ca_file: str | None) -> ssl.SSLContext:
-    """Return how to speak TLS, see `tls_context`. Raises OSError, ValueError."""
+    """Return how to speak TLS, see `tls_context`. Raises ValueError."""
     from moorage.client.tls import tls_context  # deferred: most commands reach a local server
 
     return tls_context(certificate, ca_file)
@@ -468,12 +468,22 @@ def _decoded(status: int, raw: bytes, retry_after: str | None = None) -> Any:
     raise refusal
 
 
+UNKNOWN_AUTHORITY = (18, 19, 20, 21)
+"""OpenSSL's codes: self-signed, alone or at the end of a chain, or the issuer is missing."""
+
+TRUST_HINT = (
+    "; to trust it, name its file with --certificate or MOORAGE_CERTIFICATE, or that of its"
+    " authority with --ca-file or MOORAGE_CA_FILE"
+)
+
+
 def _reason(error: Exception) -> str:
     """Return what is wrong, without the number of an OSError, and without OpenSSL's names."""
     tls = sys.modules.get("ssl")  # http.client imports it, where this Python has it
     if tls is not None and isinstance(error, tls.SSLCertVerificationError):
         said = getattr(error, "verify_message", "") or str(error)
-        return f"its certificate is not trusted: {said}"
+        hint = TRUST_HINT if getattr(error, "verify_code", 0) in UNKNOWN_AUTHORITY else ""
+        return f"its certificate is not trusted: {said}{hint}"
     if tls is not None and isinstance(error, tls.SSLError):
         return "the TLS handshake failed: is this the address of an HTTPS server?"
     import http.client  # deferred: see `Transport.connection`

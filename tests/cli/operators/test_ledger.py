@@ -67,6 +67,26 @@ def test_a_host_is_drained_freed_and_deleted(cli: Cli) -> None:
     assert cli.refusal(7, "consumer", "show", "dddddddd").startswith("there is no consumer")
 
 
+def test_providers_are_listed_by_name(cli: Cli) -> None:
+    """Not by UUID, which tells a reader nothing; the capacity says why more is free than there."""
+    names = ["by-name-1", "by-name-2", "by-name-3"]
+    uuids = sorted((str(uuid4()) for _ in names), reverse=True)
+    for uuid, name in zip(uuids, names, strict=True):
+        host(cli, uuid, name)
+    header, *rows = (
+        line.split("\t") for line in cli.lines("provider", "list", "--name", "by-name")
+    )
+    assert [row[header.index("name")] for row in rows] == names
+    assert [one["uuid"] for one in cli.answer("provider", "list", "--name", "by-name")] == uuids
+    cli.lines("provider", "set", names[0], "--ratio", "VCPU=4")
+    for command in ("show", "tree"):
+        lines = [line.split("\t") for line in cli.lines("provider", command, names[0])]
+        (at,) = [number for number, line in enumerate(lines) if "capacity" in line]
+        found = dict(zip(lines[at], lines[at + 1], strict=True))
+        figures = [found[name] for name in ("total", "capacity", "free")]
+        assert figures == ["8", "32", "32"], command
+
+
 def test_several_that_begin_so_are_named(cli: Cli) -> None:
     """So that the right one can be written out."""
     uuids = [f"eeeeeeee-0000-4000-8000-{number:012x}" for number in (1, 2)]

@@ -24,6 +24,8 @@ HINTS = {
     "pools list": "'moorage pool list'",
     "consumers show": "'moorage consumer show'",
     "get": "the noun comes first",
+    "pool slot list gpu": "'moorage pool slots'",
+    "pool slot ls": "'moorage pool slots'",
     "describe nonsense": "the noun comes first",
 }
 

@@ -275,6 +275,7 @@ def test_the_page_of_an_agent(native: Native, reader: Browser, agent: Agent) -> 
     """It shows desired, actual, offered and used, and the failure as text."""
     page = reader.get(f"/ui/agents/{agent.uuid}")
     assert title(page) == "<i>host</i>"
+    assert "<title>Agent &lt;i&gt;host&lt;/i&gt; · Moorage</title>" in page.body
     row = every(page, "table", class_="capacity")[0].all("tr")[1]
     cells = {one.attributes["data-label"]: one.text for one in row.all("td", class_="number")}
     assert cells == {

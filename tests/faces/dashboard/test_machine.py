@@ -1,5 +1,6 @@
 """The page of a machine: who has it, its tree, leases, agent and story, as of one revision."""
 
+from random import Random
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -50,6 +51,28 @@ def consumers(page: Page) -> list[str]:
     """Return the ids of the rows of consumers."""
     ids = (one.attributes.get("id", "") for one in every(page, "tr"))
     return [one for one in ids if one.startswith("consumer-")]
+
+
+def test_machines_are_listed_by_name(native: Native) -> None:
+    """Over all pages, each once, also names with the letters of an address; the end is known."""
+    dice = Random(5)
+    names = [
+        f"m{dice.randint(0, 40):02}{dice.choice(('/', ',', '?&', '%2F'))}{number}-{uuid4()}"
+        for number in range(120)
+    ]
+    machines = [{"uuid": str(uuid4()), "name": name} for name in names]
+    assert native.ask("POST", "/v1/providers:bulk", {"providers": machines}).status == 200
+    browser, seen = reader(native), list[str]()
+    address: str | None = "/ui/fleet/machines"
+    while address is not None:
+        page = browser.get(address)
+        assert page.status == 200
+        seen += [one.text.strip() for one in every(page, "th", scope="rowgroup")]
+        address = next((one.attributes["href"] for one in every(page, "a", rel="next")), None)
+    assert [name for name in seen if name in names] == sorted(names)
+    assert seen == sorted(seen)
+    for after in ("x", "/", "a/b/c", "%F0%9F%9A%A2/zz"):
+        assert browser.get(f"/ui/fleet/machines?after={after}").status == 200
 
 
 def test_who_has_it_is_answered(native: Native) -> None:

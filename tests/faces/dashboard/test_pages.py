@@ -93,6 +93,30 @@ def test_errors_have_the_same_headers(native: Native) -> None:
     assert browser.ask("HEAD", "/ui/pools").body == ""
 
 
+def test_the_filter_of_leases_knows_the_pools(native: Native) -> None:
+    """It offers their names, and an unknown one is not just an empty list."""
+    pool = make_pool(native)
+    browser = signed_in(native, "reader")
+    page = browser.get(f"/ui/leases?pool={pool}")
+    assert f'<option value="{pool}">' in page.body
+    assert "No such leases or tickets." in page.document.text
+    unknown = browser.get("/ui/leases?pool=%3Cnone%3E").document.text
+    assert "There is no pool <none>." in unknown
+
+
+def test_errors_keep_the_navigation(native: Native) -> None:
+    """A reader goes on from a page that has failed, and can sign out; others are led nowhere."""
+    browser = signed_in(native, "reader")
+    for address in ("/ui/nothing", "/ui/leases/none", "/ui/leases?older=x"):
+        page = browser.get(address)
+        assert page.status >= 400
+        assert {"/ui/pools", "/ui/fleet", "/ui/api"} <= {*page.document.links}, address
+        assert page.document.inline == []
+    (out,) = page.document.forms
+    assert browser.ask("POST", out.action, out.fields).status == 303
+    assert browser.get("/ui/nothing").status == 303
+
+
 @pytest.mark.parametrize("project", [None, "p1"])
 def test_a_page_shows_only_what_its_reader_may_ask(native: Native, project: str | None) -> None:
     """Links lead only to pages that the reader may see; those of a project see no audit log."""

@@ -24,6 +24,18 @@ def test_a_long_page_is_rendered_in_pieces() -> None:
     assert pauses("{{ one }}", one=1) == (0, "1")
 
 
+def test_what_a_silent_agent_reported_is_no_fact() -> None:
+    """A lost machine is not shown as ready, but as ready when it was last heard."""
+    text = '{% import "fleet_macros.html" as fleet %}{{ fleet.readiness_of(agent) }}'
+    for liveness, shown in (
+        ("fresh", '<span class="state ok">ready</span>'),
+        ("late", "ready when last heard"),
+        ("lost", "ready when last heard"),
+    ):
+        agent = {"liveness": liveness, "readiness": "ready"}
+        assert pauses(text, agent=agent)[1].strip() == shown
+
+
 def test_what_acts_on_a_page_is_replaced() -> None:
     """In texts and attributes; markup of macros and of filters stays."""
     macro = "{% macro m(x) %}<b>{{ x }}</b>\n{% endmacro %}"

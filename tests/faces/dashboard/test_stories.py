@@ -39,7 +39,7 @@ def test_stories_have_their_order(native: Native) -> None:
     told = story(native, ticket)
     assert [one for one in told if one[0].isupper()] == [
         "Asked for by admin",
-        "Granted over the limit",
+        "Granted by force",
         "Ended: revoked (test)",
     ]
     assert sorted(one for one in told if one[0].islower()) == [
@@ -47,6 +47,20 @@ def test_stories_have_their_order(native: Native) -> None:
         "lease.move by admin",
         "lease.revoke by admin",
     ]
+
+
+def test_what_is_forced_within_the_limit_is_not_said_to_be_over_it(native: Native) -> None:
+    """The first of 15 units of a paused pool goes over no limit, only past the pause."""
+    pool = make_pool(native, limit=15)
+    native.ask("POST", f"/v1/pools/{pool}:pause", {"reason": "test"})
+    ticket = ask(native, pool).body["id"]
+    lease_action(native, ticket, "force")
+    assert "Granted by force" in story(native, ticket)
+    browser = signed_in(native, "reader")
+    for page in (f"/ui/pools/{pool}", f"/ui/leases/{ticket}", f"/ui/leases?pool={pool}"):
+        shown = browser.get(page).document.text
+        assert "over the limit" not in shown and "over its limit" not in shown, page
+    assert "by force" in browser.get(f"/ui/pools/{pool}").document.text
 
 
 def test_a_story_says_what_it_lacks(native: Native) -> None:

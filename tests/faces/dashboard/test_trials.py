@@ -25,6 +25,7 @@ def test_a_limit_is_changed_and_taken_back(native: Native) -> None:
     (form,) = [one for one in browser.get(page).document.forms if one.action == target]
     shown = browser.ask("POST", target, {**form.fields, "limit": "3"})
     assert "The limit changes from 1 to 3." in shown.document.text
+    assert f"<title>Change limit and pacing of {pool} · Moorage</title>" in shown.body
     assert "2 tickets start." in shown.document.text
     assert (limit(native, pool), audit_links(shown)) == (1, [])
     done = browser.ask("POST", target, confirming(shown, target).fields)

@@ -66,7 +66,10 @@ _ROOT = "9f1c3c52-5d0f-4a0e-8a55-3f0d0b9e7c11"
 
 @click.group("agent")
 def group() -> None:
-    """Report what machines really have; drain and resume them."""
+    """Report what machines really have; drain and resume them.
+
+    Name an agent by its host name, its id or a prefix of the id of at least 8 characters.
+    """
 
 
 attach(group)
@@ -139,9 +142,13 @@ def list_(
         show_rows(COLUMNS, rows, wide=wide)
 
 
-def _calm(agent: Agent) -> tuple[int, int]:
-    """Return how well an agent is: lost ones have the least, then late ones, then failed ones."""
-    return _place(SILENT, agent.liveness), _place(UNREADY, agent.readiness)
+def _calm(agent: Agent) -> tuple[int, int, str]:
+    """Return how well an agent is: lost ones have the least, then late ones, then failed ones.
+
+    Those that are equally well are by host name.
+    """
+    name = agent.id if agent.facts is None else agent.facts.hostname
+    return _place(SILENT, agent.liveness), _place(UNREADY, agent.readiness), name
 
 
 def _place(troubles: Sequence[str], state: str) -> int:

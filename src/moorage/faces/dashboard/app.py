@@ -64,6 +64,9 @@ from moorage.faces.web import (
 )
 from moorage.service.app import Service
 
+READER = "moorage.reader"
+"""In a scope: the `Reader` who is signed in; absent if nobody is."""
+
 PASSING = frozenset({Code.UNAVAILABLE, Code.OVERLOADED, Code.IMPORTING})
 """The refusals that end by themselves."""
 
@@ -138,7 +141,7 @@ class DashboardFace:
             if wants_events:
                 return self._pages.signed_out()
             return self._signing_in.first(scope, headers, method)
-        scope[CALLER] = reader.caller
+        scope[CALLER], scope[READER] = reader.caller, reader
         if path == SIGN_OUT:
             check_method(method, ("POST",))
             return await self._signing_in.sign_out(scope, headers, receive, reader)
@@ -175,10 +178,10 @@ class DashboardFace:
             status = int(HTTPStatus.INTERNAL_SERVER_ERROR)
             message = f"The server failed; its log has the reason under {request_id}."
         more = [(b"allow", error.allowed.encode())] if isinstance(error, MethodError) else []
-        text = self._templates.get("error.html").render(
-            title=HTTPStatus(status).phrase,
-            status=status,
-            message=message,
-            back=forms.page_of(scope),
-        )
-        return html(text, *more, status=status)
+        shown = {
+            "title": HTTPStatus(status).phrase,
+            "status": status,
+            "message": message,
+            "back": forms.page_of(scope),
+        }
+        return html(self._pages.error(scope, scope.get(READER), shown), *more, status=status)

@@ -1,6 +1,6 @@
 """Answers with pages and their streams: what a page is asked with, and what all of them show."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -14,6 +14,7 @@ from moorage.faces.dashboard.headers import Reply, html
 from moorage.faces.dashboard.live import EVENTS, Live, View
 from moorage.faces.dashboard.recent_answers import RecentAnswers
 from moorage.faces.dashboard.rendering import (
+    ALONE,
     FORM_TOKEN_PLACE,
     FRAGMENT,
     WHOLE,
@@ -54,6 +55,15 @@ class PageAnswers:
     ) -> PageRequest:
         """Return the input of a page, an action or data. Raises RefusalError: 400, 414."""
         pairs = pairs_of(scope["query_string"], self._limits)
+        return self._request(reader, path, variables, pairs)
+
+    def _request(
+        self,
+        reader: Reader,
+        path: str,
+        variables: Mapping[str, str],
+        pairs: Sequence[tuple[str, str]],
+    ) -> PageRequest:
         return PageRequest(
             service=self._service,
             api=self._api,
@@ -81,6 +91,16 @@ class PageAnswers:
         turns = self._service.turns
         # Nobody waits for an open page: it takes what turns are left.
         return await (Pieces(turns).driven(work) if request.streamed else turns.driven(work))
+
+    def error(self, scope: Scope, reader: Reader | None, shown: Mapping[str, Any]) -> str:
+        """Return the page of an error, with the navigation if somebody is signed in."""
+        template = self._templates.get("error.html")
+        if reader is None:
+            return template.render(shown, layout=ALONE)
+        # The address may be what was refused, so its parameters are left out.
+        request = self._request(reader, scope["path"], {}, ())
+        common = _common(request, shown["title"])
+        return with_form_token(template.render({**common, **shown}, layout=WHOLE), reader.secret)
 
     def stream(self, scope: Scope, page: Page, request: PageRequest, reader: Reader) -> Stream:
         """Answer with the fragments of an open page, until the reader's session ends."""

@@ -35,7 +35,10 @@ It is random, so that no text of a user can contain it.
 
 WHOLE = "layout.html"
 FRAGMENT = "fragment.html"
-"""The base of a page's template: a whole document, or only the part for its stream."""
+ALONE = "alone.html"
+"""The base of a page's template: a whole document, only the part for its stream, or a document
+without navigation, for those who are not signed in.
+"""
 
 PERCENT_MAX = 100.0
 
@@ -85,6 +88,7 @@ def environment() -> Environment:
         "count": lambda number: f"{number:,}",
         "percent": percent,
         "holder": holder,
+        "named": named,
         "clock": lambda at: at.astimezone(UTC).strftime("%H:%M"),
         "units": units,
         "plural": plural,
@@ -116,8 +120,13 @@ def _harmless(value: Any) -> Any:
 
 def holder(lease: Lease) -> str:
     """Return who holds a lease or waits with a ticket, as reasons name them."""
-    labels = (lease.labels.get(name) for name in (HOLDER, JOB, USER, HOST))
-    return name_of(naming_of(lease.owner, *labels))
+    return named((lease.owner, lease.labels))
+
+
+def named(holding: tuple[str, Mapping[str, str]]) -> str:
+    """Return who holds something, of an owner and the labels of a lease."""
+    owner, labels = holding
+    return name_of(naming_of(owner, *(labels.get(name) for name in (HOLDER, JOB, USER, HOST))))
 
 
 def units(lease: Lease, pool: str) -> int:

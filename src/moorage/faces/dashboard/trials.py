@@ -38,7 +38,8 @@ async def _show(entry: Trial, request: PageRequest) -> Mapping[str, Any]:
     wanted = dict(entry.wanted(request))
     back = home_of(wanted)
     shown: dict[str, Any] = {
-        "title": entry.title,
+        "title": f"{entry.title} {wanted['target']}",
+        "verb": entry.title,
         "target": wanted["target"],
         "back": back,
         "action": request.address_at(request.path),

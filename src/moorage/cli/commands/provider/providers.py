@@ -33,14 +33,15 @@ COLUMNS = (
 INVENTORIES = (
     Column("class", least=12),
     Column("total", right=True),
-    Column("reserved", right=True),
+    Column("reserved", dropped=2, right=True),
     Column("ratio", right=True),
-    Column("offered", dropped=1, right=True),
+    Column("offered", dropped=3, right=True),
+    Column("capacity", dropped=1, added=True, right=True),
     Column("used", right=True),
     Column("free", added=True, right=True),
-    Column("min", dropped=2, right=True),
-    Column("max", dropped=2, right=True),
-    Column("step", dropped=2, right=True),
+    Column("min", dropped=4, right=True),
+    Column("max", dropped=4, right=True),
+    Column("step", dropped=4, right=True),
 )
 
 SHOWN_CONSUMERS = 100
@@ -91,7 +92,7 @@ def list_(
     wide: bool,
     as_json: bool,
 ) -> None:
-    """Print providers by UUID, with their usage."""
+    """Print providers by name, with their usage."""
 
     def is_wanted(one: ProviderShown) -> bool:
         return (
@@ -105,6 +106,7 @@ def list_(
 
     with at_server(Ledger) as ledger:
         found = [*islice(filter(is_wanted, ledger.providers()), limit)]
+    found.sort(key=lambda one: (one.name, one.uuid))
     if as_json:
         show_json(found)
         return
@@ -243,6 +245,7 @@ def _inventory_row(item: tuple[str, InventoryShown]) -> Row:
         str(one.reserved),
         f"{one.allocation_ratio:g}",
         NOTHING if one.offered is None else str(one.offered),
+        str(one.capacity),
         str(one.used),
         str(one.free),
         str(one.min_unit),

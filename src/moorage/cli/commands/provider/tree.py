@@ -19,7 +19,8 @@ from moorage.client.ledger import Ledger
 def tree(text: str | None, wide: bool, as_json: bool) -> None:
     """Print the tree that PROVIDER is in, or all trees, with the figures of each class.
 
-    `free` is how many more units may be allocated: of what is offered, with the allocation ratio.
+    `capacity` is how many units may be allocated: of what is offered, without the reserved ones,
+    times the allocation ratio. `free` is how many of them are not used.
     """
     with at_server(Ledger) as ledger:
         if text is None:

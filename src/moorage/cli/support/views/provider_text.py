@@ -12,7 +12,8 @@ TREE = (
     Column("provider", least=16),
     Column("class", least=8),
     Column("total", right=True),
-    Column("reserved", dropped=2, right=True),
+    Column("reserved", dropped=3, right=True),
+    Column("capacity", dropped=2, added=True, right=True),
     Column("used", right=True),
     Column("free", right=True),
     Column("state", dropped=1),
@@ -45,9 +46,10 @@ def tree_rows(providers: Sequence[ProviderShown]) -> Iterator[Row]:
         stock = sorted(one.inventories.items())
         for number, (name, held) in enumerate(stock or [(NOTHING, None)]):
             first = not number
-            figures = [NOTHING] * 4
+            figures = [NOTHING] * 5
             if held is not None:
-                figures = [str(each) for each in (held.total, held.reserved, held.used, held.free)]
+                amounts = (held.total, held.reserved, held.capacity, held.used, held.free)
+                figures = [str(each) for each in amounts]
             yield [
                 Cell(f"{INDENT * depth}{one.name}" if first else "", one.name),
                 name,

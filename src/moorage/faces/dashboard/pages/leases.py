@@ -16,9 +16,13 @@ from moorage.wire.audit import AuditEntry
 from moorage.wire.labels import HOLDER, HOST, NODE
 from moorage.wire.operations import admin, leases
 from moorage.wire.operations.ledger import LIST_PROVIDERS
+from moorage.wire.operations.pools import LIST_POOLS
 
 SHOWN = 100
 EXPORTED = 1_000
+POOLS_NAMED = 200
+"""Pools whose names the filter offers."""
+
 FILTERS = ("pool", "owner", "label")
 STATES = {"granted": "granted", "waiting": "waiting", "ended": "ended", "all": "any"}
 """What an address may ask for, and what the choice is called; the first one by default.
@@ -65,8 +69,12 @@ def _as_of(request: PageRequest, page: LeasePage) -> str | None:
 async def show_all(request: PageRequest) -> Mapping[str, Any]:
     """Return a page of leases and tickets."""
     page = await _page(request, SHOWN)
+    pools = await request.recent(LIST_POOLS, limit=POOLS_NAMED)
+    names, asked = [one.name for one in pools.pools], request.query.get("pool")
     return {
         "page": page,
+        "pools": names,
+        "unknown": bool(asked) and pools.next is None and asked not in names,
         "as_of": _as_of(request, page),
         "states": STATES,
         "state": _state(request),
@@ -119,7 +127,7 @@ async def _machine(request: PageRequest, lease: Lease) -> Provider | None:
 def _story(lease: Lease, actions: Iterable[AuditEntry]) -> Iterable[Event]:
     yield Event(lease.asked_at, f"Asked for by {lease.owner}")
     if lease.granted_at is not None:
-        yield Event(lease.granted_at, "Granted over the limit" if lease.forced else "Granted")
+        yield Event(lease.granted_at, "Granted by force" if lease.forced else "Granted")
     if lease.ended_at is not None:
         yield Event(lease.ended_at, f"Ended: {_cause(lease)}", lease.detail)
     for entry in actions:

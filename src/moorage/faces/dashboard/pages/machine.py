@@ -1,19 +1,24 @@
-"""Machines as a table, by UUID, and one machine: its tree, who has it, what happened to it."""
+"""Machines as a table, by name, and one machine: its tree, who has it, what happened to it."""
 
 from collections.abc import Iterable, Mapping
+from heapq import nsmallest
 from http import HTTPStatus
+from itertools import chain
 from typing import Any, NamedTuple
 
 from moorage.core.ids import ProviderId
 from moorage.core.ledger.compact_inventories import OWN, Inventories, InventoryFigures
 from moorage.core.ledger.model import ProviderRecord
 from moorage.core.ledger.search import Catalog
+from moorage.core.ledger.search.capacity_sums import Snapshot, snapshot
+from moorage.core.ledger.search.steps import Steps
 from moorage.faces.dashboard.exports import exported
 from moorage.faces.dashboard.pages.fleet_data import NEEDS
 from moorage.faces.dashboard.pages.machine_story import agent_of, leases_of, story_of
-from moorage.faces.dashboard.pages.one_revision import TRIES, as_of, of_one_revision
+from moorage.faces.dashboard.pages.one_revision import TRIES, as_of
 from moorage.faces.dashboard.routing import ROOT, Answer, Data, Page, PageRequest
 from moorage.faces.native_api import RefusedError
+from moorage.service.app import Service
 from moorage.service.values import time_of
 from moorage.wire.fleet import Agent
 from moorage.wire.operations import fleet, ledger
@@ -38,6 +43,10 @@ TREE_SHOWN_MAX = 200
 
 CONSUMERS_SHOWN = 20
 """Consumers of one machine that its page shows; it counts the others."""
+
+
+Place = tuple[str, str]
+"""The place of a provider in the table: its name, and its UUID."""
 
 
 class Held(NamedTuple):
@@ -72,28 +81,51 @@ class Shown(NamedTuple):
     held: list[Held]
 
 
-async def _window(request: PageRequest, limit: int) -> Any:
-    return await request.get(NEEDS, cursor=request.query.get("cursor") or None, limit=limit)
-
-
 async def page(request: PageRequest) -> Mapping[str, Any]:
-    """Return a window of all providers."""
-    (shown, following), revision = await of_one_revision(
-        request.service, lambda: _shown_of(request)
+    """Return a window of all providers, by name."""
+    after = request.query.get("after", "")
+    answer: Mapping[str, Any] = await request.answers.of(
+        (MACHINES, after), lambda: _window(request.service, after), fresh=not request.streamed
     )
+    return answer
+
+
+async def _window(service: Service, after: str) -> Mapping[str, Any]:
+    catalog = await service.index.current()
+    # The event loop does not run in between, so all is as of the same revision.
+    records, revision = snapshot(catalog), as_of(service)
+    work = named_after(records, _place(after), MACHINES_SHOWN + 1)
+    found = await service.searches.reading(work)
+    shown = [Shown(one, _held(one)) for one in found[:MACHINES_SHOWN]]
+    last = shown[-1].record.provider if len(found) > MACHINES_SHOWN else None
+    following = None if last is None else f"{last.name}/{last.uuid}"
     return {"as_of": revision, "shown": shown, "next": following}
 
 
-async def _shown_of(request: PageRequest) -> tuple[list[Shown], str | None]:
-    found = await _window(request, MACHINES_SHOWN)
-    catalog = await request.service.index.current()
-    uuids = [ProviderId(one.uuid) for one in found.providers]
-    return _shown(catalog, uuids), found.next
+def named_after(records: Snapshot, after: Place, limit: int) -> Steps[list[ProviderRecord]]:
+    """Return the first providers behind a place, by name; others have their turn in between."""
+    found: list[ProviderRecord] = []
+    for chunk in records:
+        behind = (one for one in chunk if one is not None and _place_of(one) > after)
+        found = nsmallest(limit, chain(found, behind), key=_place_of)
+        yield
+    return found
+
+
+def _place_of(one: ProviderRecord) -> Place:
+    return one.provider.name, one.provider.uuid
+
+
+def _place(text: str) -> Place:
+    """Return the place that an address names: a name, and the UUID of who has it."""
+    name, _, uuid = text.rpartition("/")
+    return name, uuid
 
 
 async def export(request: PageRequest) -> Answer:
-    """Return up to 1,000 providers, from the cursor on."""
-    found = await _window(request, EXPORTED)
+    """Return up to 1,000 providers by UUID, from the cursor on."""
+    cursor = request.query.get("cursor") or None
+    found = await request.get(NEEDS, cursor=cursor, limit=EXPORTED)
     return await exported(request, "machines", ProviderShown, found.providers, found.next)
 
 

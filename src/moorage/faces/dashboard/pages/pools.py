@@ -47,14 +47,18 @@ async def show_one(request: PageRequest) -> Mapping[str, Any]:
     contents = await request.get(operations.GET_POOL_CONTENTS, name, leases=SHOWN, tickets=SHOWN)
     report = await request.recent(operations.GET_POOL_REPORT, name)
     history = await request.recent(operations.GET_POOL_HISTORY, name, since=_since(request))
+    slots = None
+    if contents.pool.native_slots or contents.pool.slots:
+        slots = await request.get(operations.LIST_SLOTS, name, limit=SHOWN)
     return {
         "title": name,
         "contents": contents,
         "pool": contents.pool,
+        "slots": slots,
         "report": report,
         "outcomes": sorted(report.outcomes, key=_rate),
         "history": history,
-        "plot": plot_of(history.points, history.units),
+        "plot": plot_of(history.points, history.step_seconds, history.units),
         "spans": SPANS,
         "since": _since(request),
     }

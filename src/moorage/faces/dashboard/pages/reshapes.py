@@ -90,7 +90,8 @@ async def export_places(request: PageRequest) -> Answer:
 async def show_undo(request: PageRequest) -> Mapping[str, Any]:
     """Return what undoing a reshape would do, or why it cannot be undone; nothing is done."""
     reshape_id = request.variables["id"]
-    variables = {"id": reshape_id, "plan": None, "view": None, "refused": ""}
+    title = f"Undo reshape {reshape_id[:8]}"
+    variables = {"title": title, "id": reshape_id, "plan": None, "view": None, "refused": ""}
     left_out = _left_out(value for name, value in request.pairs if name == LEAVE_OUT)
     try:
         shown = await _undone(request, {"dry_run": True, LEAVE_OUT: left_out})

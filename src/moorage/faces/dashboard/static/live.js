@@ -10,7 +10,8 @@ const parsed = (text) =>
 
 const main = document.getElementById("main");
 const connection = document.getElementById("connection");
-const say = (text) => (connection.textContent = text);
+const TRYING = "Not connected. Trying again …";
+const say = (text) => connection.textContent === text || (connection.textContent = text);
 
 // Whether the reader has changed a field since the server sent it.
 const edited = (node) =>
@@ -62,7 +63,7 @@ const close = () => {
   source?.close();
   source = undefined;
   lost ??= Date.now();
-  say("Not connected. Trying again …");
+  say(TRYING);
 };
 
 const back = () => {
@@ -114,8 +115,10 @@ const look = () => {
     open();
   }
   if (document.hidden) return;
+  const gone = lost && now - lost >= GRACE;
+  if (gone) say(TRYING);
   if (failure) warn(`The server cannot show this page: ${failure}`);
-  else warn(lost && now - lost >= GRACE ? "The server does not answer." : "");
+  else warn(gone ? "The server does not answer." : "");
 };
 
 if (document.body.hasAttribute("data-live")) {

@@ -3,6 +3,11 @@
 const keys = document.getElementById("keys");
 const typing = (node) => node.matches?.("input, textarea, select, [contenteditable]");
 
+// On a phone the sections scroll: the current one is shown.
+const sections = document.querySelector("header nav");
+const current = sections?.querySelector("[aria-current]");
+if (current) sections.scrollLeft = current.offsetLeft - (sections.clientWidth - current.offsetWidth) / 2;
+
 let going = 0; // until when a second letter names a section
 
 document.addEventListener("keydown", (event) => {
