@@ -6,7 +6,6 @@ from datetime import datetime
 from typing import Any
 
 from moorage.cli.support.durations import AUTO, NONE, duration_text, pacing_text
-from moorage.core.admission.forecast.overstays import sentence
 from moorage.core.admission.model import FREE, LEASED
 from moorage.core.admission.model import Pacing as CorePacing
 from moorage.core.admission.pacing import is_default, pacing_default
@@ -123,6 +122,9 @@ def explained(pool: Pool, now: datetime) -> str:
 
 def overstay_text(one: Overstay, now: datetime) -> str:
     """Return whose lease lasts too long, and how long."""
+    # Deferred: few pools have one.
+    from moorage.core.admission.forecast.overstays import sentence
+
     return sentence(one.holder, (now - one.granted_at).total_seconds(), one.usual, one.blocks)
 
 
