@@ -37,6 +37,7 @@ def texts() -> dict[str, float | None]:
         then.strftime("%Y-%m-%dT%H:%M:%SZ"): 3 * HOURS,
         then.strftime("%Y-%m-%d %H:%M:%S"): 3 * HOURS,
         f"{abroad.isoformat()}+05:30": 3 * HOURS,
+        then.strftime("%H:%M"): 3 * HOURS,
         (now - timedelta(days=2)).strftime("%Y-%m-%d"): None,
     }
 
@@ -60,7 +61,7 @@ def test_what_they_take(option: click.Option) -> None:
 
 
 @pytest.mark.parametrize("option", FOUND)
-@pytest.mark.parametrize("text", ["soon", "2999-01-01", "2026-13-01", "", "-5m", "12:30"])
+@pytest.mark.parametrize("text", ["soon", "2999-01-01", "2026-13-01", "", "-5m", "24:30", "12:60"])
 def test_what_they_refuse(option: click.Option, text: str) -> None:
     """The message names a valid form."""
     with pytest.raises(click.BadParameter) as refused:
