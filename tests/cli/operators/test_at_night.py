@@ -45,7 +45,9 @@ FACTS = {
     ),
     "Which machine is silent?": (r"sled-7 rack-3 in_service \w+ (late|lost) [\dms]+",),
     "Which holder is silent?": (r"job 4715/deploy on runner-5 \(ci/prow\) .* unheard",),
-    "Which pool is paused, and why?": (r"deploy/rack-7 .* paused: a switch is being replaced",),
+    "Which pool is paused, and why?": (
+        r"deploy/rack-7 .* paused by night-shift: a switch is being replaced",
+    ),
     "What changed in the last hour, and who did it?": (
         r"night-shift operator slot.drain clusters/aws/eu-2 reason: the disk fails",
         r"night-shift operator pool.pause deploy/rack-7 reason: a switch is being replaced",

@@ -3,7 +3,7 @@
 import pytest
 
 from moorage.core.admission.forecast.holders import SlotHolder
-from moorage.core.admission.forecast.overstays import MUCH, PASTS_LEAST, overstay_of, sentence
+from moorage.core.admission.forecast.overstays import MUCH, PASTS_LEAST, overstay_of
 from moorage.core.admission.model import Pool, PoolSpec
 from moorage.core.admission.pools import new_pool
 from moorage.core.clock import MINUTE, SECOND, Instant
@@ -64,11 +64,3 @@ def test_short_leases_are_never_old() -> None:
     assert overstay_of(pool_of(), HOLDER, START, pasts, Instant(START + MINUTE - 1)) is None
     assert overstay_of(pool_of(), HOLDER, START, pasts, Instant(START + MINUTE)) is not None
     assert overstay_of(pool_of(), None, None, pasts, Instant(START + MINUTE)) is None
-
-
-def test_the_sentence_names_holder_and_age() -> None:
-    """It also says whether the line moves."""
-    assert sentence("alice", 18_000, 240, False) == (
-        "alice has held units for 5h, usually at most 4m"
-    )
-    assert sentence("alice", 18_000, 240, True).endswith("4m, and the line stands still")

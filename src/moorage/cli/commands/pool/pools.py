@@ -29,7 +29,7 @@ from moorage.cli.support.views.lease_text import time_text
 from moorage.cli.support.views.pool_text import (
     changed_of,
     explained,
-    overstay_text,
+    outlasting,
     plain_text,
     summary,
 )
@@ -251,7 +251,7 @@ def show(name: str, as_json: bool) -> None:
         "pacing": pacing_text(pool.pacing),
         "first": None if first is None else f"{holder_of(first.owner, first.labels)} {first.key}",
         "reason": None if first is None or first.waiting is None else first.waiting.reason,
-        "overstay": overstay and f"{overstay_text(overstay, server_now())}: lease {overstay.lease}",
+        "overstay": overstay and f"{outlasting(overstay, server_now())}: lease {overstay.lease}",
     }
     show_table(["property", "value"], [[name, plain_text(value)] for name, value in shown.items()])
 

@@ -9,6 +9,7 @@ from moorage.cli.support.durations import AUTO, NONE, duration_text, pacing_text
 from moorage.core.admission.model import FREE, LEASED
 from moorage.core.admission.model import Pacing as CorePacing
 from moorage.core.admission.pacing import is_default, pacing_default
+from moorage.core.ages import overstay_text
 from moorage.core.clock import SECOND
 from moorage.wire.admission import DURATIONS, Overstay, Pacing, Pool, PoolWanted
 
@@ -112,7 +113,7 @@ def state_of(pool: Pool) -> str:
 def explained(pool: Pool, now: datetime) -> str:
     """Return a pool's state, and who paused it and why, or whose old lease its line waits for."""
     if pool.overstay is not None:
-        return f"{state_of(pool)}: {overstay_text(pool.overstay, now)}"
+        return f"{state_of(pool)}: {outlasting(pool.overstay, now)}"
     if not pool.paused:
         return state_of(pool)
     by = f" by {pool.paused_by}" if pool.paused_by else ""
@@ -120,12 +121,10 @@ def explained(pool: Pool, now: datetime) -> str:
     return f"paused{by}{_unheard(pool)}{why}"
 
 
-def overstay_text(one: Overstay, now: datetime) -> str:
+def outlasting(one: Overstay, now: datetime) -> str:
     """Return whose lease lasts too long, and how long."""
-    # Deferred: few pools have one.
-    from moorage.core.admission.forecast.overstays import sentence
-
-    return sentence(one.holder, (now - one.granted_at).total_seconds(), one.usual, one.blocks)
+    age = (now - one.granted_at).total_seconds()
+    return overstay_text(one.holder, age, one.usual, one.blocks)
 
 
 def _unheard(pool: Pool) -> str:

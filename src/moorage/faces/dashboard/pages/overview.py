@@ -5,8 +5,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from moorage.core.admission.forecast.overstays import sentence
-from moorage.core.ages import age_text
+from moorage.core.ages import age_text, overstay_text
 from moorage.core.counting import are, counted
 from moorage.faces.dashboard.routing import ROOT, Page, PageRequest, address_of
 from moorage.wire.admission import Pool
@@ -86,7 +85,7 @@ def alarms_of(
         if pool.overstay is not None:
             one = pool.overstay
             age = (now - one.granted_at).total_seconds()
-            text = f"{pool.name}: {sentence(one.holder, age, one.usual, one.blocks)}"
+            text = f"{pool.name}: {overstay_text(one.holder, age, one.usual, one.blocks)}"
             waits = f"{counted(pool.waiting, 'ticket')} waiting"
             yield Alarm(one.blocks, f"{text}; {waits}", f"{ROOT}/leases/{one.lease}")
     for group in groups:
