@@ -49,6 +49,20 @@ def test_a_page_fits_on_a_phone(open_page: Open, ledger: ExampleLedger, name: st
     assert watched.problems == []
 
 
+@pytest.mark.parametrize("width", [560, 680, 844, 1024, 1100, 1280])
+def test_the_header_is_short_at_any_width(open_page: Open, width: int) -> None:
+    """On a phone that lies on its side, on tablets and small windows.
+
+    Sums of the fleet, which have the widest table, are seen as a whole, except on some tablets.
+    """
+    watched = open_page("/ui/fleet?by=trait", width=width)
+    assert watched.page.evaluate(HEADER)["height"] <= HEADER_MAX
+    assert watched.overflow() == []
+    assert 832 <= width <= 1024 or watched.page.evaluate(SIDEWAYS) == []
+    watched.go("/ui/fleet")
+    assert 832 <= width <= 1024 or watched.page.evaluate(SIDEWAYS) == []
+
+
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_a_trial_fits_on_a_phone(open_page: Open, theme: str) -> None:
     """What an action will do, and its button; its tab says what it is about."""
