@@ -133,13 +133,13 @@ def test_a_tree_shows_each_class_of_each_provider(cli: Cli) -> None:
         header, *rows = [line.split("\t") for line in cli.lines("provider", "tree", named)]
         assert header == [
             *("provider", "class", "total", "reserved", "used", "free", "state", "traits"),
-            *("uuid", "parent"),
+            *("uuid", "parent", "capacity"),
         ]
         assert [row[:6] for row in rows] == [
             [f"root-{root}", "VCPU", "8", "0", "1", "7"],
             [f"part-{root}", "-", "-", "-", "-", "-"],
         ]
-        assert rows[1][-2:] == [child, root]
+        assert [row[-3:] for row in rows] == [[root, "-", "8"], [child, root, "-"]]
     (tree,) = cli.answer("provider", "tree", child)
     assert tree["uuid"] == root
     assert [one["uuid"] for one in tree["children"]] == [child]
