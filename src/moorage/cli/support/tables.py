@@ -54,8 +54,9 @@ class Column:
     """On a terminal it is the last column. That of the reason, which is the longest text."""
     piped: bool = False
     """It is only in a pipe: on a terminal another column says the same."""
-    added: bool = False
-    """It came after others: in a pipe it is behind them, so that theirs stay where they were."""
+    added: int = 0
+    """In which addition it came: in a pipe it is behind all earlier ones, which stay where they
+    were. 0: it was there from the start."""
     right: bool = False
     """Its texts are aligned on the right, as those of numbers are."""
 

@@ -15,8 +15,8 @@ FULL_PERCENT, BUSY_PERCENT = 100, 90
 FIGURES = (
     Column("providers", dropped=3, right=True),
     Column("total", dropped=2, right=True),
-    Column("ratio", dropped=3, added=True, right=True),
-    Column("offered", dropped=1, added=True, right=True),
+    Column("ratio", dropped=3, added=1, right=True),
+    Column("offered", dropped=1, added=1, right=True),
     Column("reserved", dropped=4, right=True),
     Column("used", right=True),
     Column("free", right=True),

@@ -13,7 +13,7 @@ TREE = (
     Column("class", least=8),
     Column("total", right=True),
     Column("reserved", dropped=3, right=True),
-    Column("capacity", dropped=2, added=True, right=True),
+    Column("capacity", dropped=2, added=1, right=True),
     Column("used", right=True),
     Column("free", right=True),
     Column("state", dropped=1),
