@@ -143,3 +143,10 @@ def test_entries_about_a_machine_are_found_by_its_name(cli: Cli) -> None:
     done = moorage("audit", "quay-", directory=cli.folder)
     assert (done.returncode, len(done.stdout.splitlines())) == (0, 1)
     assert "nothing has the name 'quay-'" in done.stderr
+
+
+def test_what_is_not_searched_is_said(cli: Cli) -> None:
+    """A search for a user says which command lists what the user's consumers hold."""
+    done = moorage("find", "a-user-who-left", directory=cli.folder)
+    assert (done.returncode, len(done.stdout.splitlines())) == (0, 1)
+    assert "see `moorage consumer list --user USER`" in done.stderr

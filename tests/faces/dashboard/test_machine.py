@@ -271,12 +271,12 @@ def test_an_operator_drains_a_machine_without_an_agent(native: Native) -> None:
 
     assert (buttons(operator), buttons(onlooker)) == ([f"{page}/drain"], [])
     answer = operator.submit(page, f"{page}/drain", reason="smoke")
-    assert (answer.status, answer.headers["Location"]) == (303, f"{page}?notice=drained")
+    assert (answer.status, answer.headers["location"]) == (303, f"{page}?notice=drained")
     shown = operator.get(f"{page}?notice=drained").document.text
     assert "Drained: nothing new is placed there" in shown and "drained: smoke" in shown
     assert native.ask("GET", f"/v1/providers/{root}").body["withheld"] == "drained: smoke"
     assert buttons(operator) == [f"{page}/resume"]
     answer = operator.submit(page, f"{page}/resume")
-    assert answer.headers["Location"] == f"{page}?notice=resumed"
+    assert answer.headers["location"] == f"{page}?notice=resumed"
     assert native.ask("GET", f"/v1/providers/{root}").body["withheld"] is None
     assert buttons(operator) == [f"{page}/drain"]

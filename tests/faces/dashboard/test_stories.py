@@ -116,6 +116,13 @@ def test_actions_say_what_they_changed(native: Native) -> None:
     assert f"/ui/audit?target={host}" in page.links
 
 
+def test_a_search_for_a_user_leads_to_consumers(native: Native) -> None:
+    """Users are not searched, which is said; the name keeps its letters in the address."""
+    page = signed_in(native, "reader").get("/ui/find?text=a%26user").document
+    assert "Users of consumers are not searched" in page.text
+    assert "/ui/consumers?user=a%26user" in page.links
+
+
 def test_actions_since_a_time_of_day(native: Native) -> None:
     """`23:00` is the last 23:00: what was done since then is found, and nothing before it."""
     pool = make_pool(native)
