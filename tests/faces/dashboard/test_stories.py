@@ -114,6 +114,9 @@ def test_actions_say_what_they_changed(native: Native) -> None:
     page = browser.get(f"/ui/audit?target={name}").document
     assert "No such actions." in page.text and f"provider {name}" in page.text
     assert f"/ui/audit?target={host}" in page.links
+    native.ask("POST", f"/v1/providers/{host}/resume", {})
+    text = browser.get(f"/ui/audit?target={host}").document.text
+    assert "reason: smoke" in text and "drained: smoke → -" in text and "- →" not in text
 
 
 def test_a_search_for_a_user_leads_to_consumers(native: Native) -> None:

@@ -40,6 +40,9 @@ ALONE = "alone.html"
 without navigation, for those who are not signed in.
 """
 
+NOTHING = "-"
+"""Stands for a value that is missing."""
+
 PERCENT_MAX = 100.0
 
 A_STEP = 32
@@ -152,23 +155,24 @@ def difference(states: tuple[Any, Any]) -> str:
     if not isinstance(before, dict):
         reason = after.get("reason")
         return f"reason: {reason}" if reason else "details"
-    changed = [name for name in after if after[name] != before.get(name)]
-    return (
-        "; ".join(_change(name, before.get(name), after[name]) for name in changed) or "unchanged"
-    )
+    changed = (_change(name, before.get(name), after[name]) for name in after)
+    return "; ".join(filter(None, changed)) or "unchanged"
 
 
 def _change(name: str, old: object, new: object) -> str:
-    """Return how a member has changed; of lists and objects, only that they have."""
+    """Return how a member has changed, empty: not at all; of lists and objects, only that it has."""
     if any(isinstance(one, (list, dict)) for one in (old, new)):
-        return name
-    return f"{name}: {_value(name, old)} → {_value(name, new)}"
+        return name if old != new else ""
+    was, now = _value(name, old), _value(name, new)
+    if was == now:
+        return ""
+    return f"{name}: {now}" if was == NOTHING else f"{name}: {was} → {now}"
 
 
 def _value(name: str, value: object) -> str:
     if name in DURATIONS and isinstance(value, (int, float)):
         return precise(value)
-    return "-" if value in (None, "") else str(value)
+    return NOTHING if value in (None, "") else str(value)
 
 
 def precise(seconds: float | None) -> str:
