@@ -160,7 +160,7 @@ def difference(states: tuple[Any, Any]) -> str:
 
 
 def _change(name: str, old: object, new: object) -> str:
-    """Return how a member has changed, empty: not at all; of lists and objects, only that it has."""
+    """Return how a member has changed; empty: not at all. Of lists and objects only that it has."""
     if any(isinstance(one, (list, dict)) for one in (old, new)):
         return name if old != new else ""
     was, now = _value(name, old), _value(name, new)
