@@ -1,6 +1,7 @@
 """Typed identifiers, one per kind, so that they cannot be mixed up."""
 
 import re
+from collections.abc import Iterable
 from typing import NewType
 
 ProviderId = NewType("ProviderId", str)
@@ -35,3 +36,15 @@ def is_prefix(text: str) -> bool:
 def is_normal(text: str) -> bool:
     """Is this a UUID in the one form that all identifiers have here?"""
     return _NORMAL.fullmatch(text) is not None
+
+
+def meant_by(text: str, things: Iterable[tuple[str, str]]) -> list[str]:
+    """Return the ids that a text means, of things with ids and names: its own, else by a name.
+
+    If there are none, it is the beginning of those. A part of a name means nothing.
+    """
+    known, prefix = [*things], text.lower()
+    own = [one for one, _ in known if one == text]
+    named = own or [one for one, name in known if name == text]
+    begun = named or [one for one, _ in known if is_prefix(prefix) and one.startswith(prefix)]
+    return [*dict.fromkeys(begun)]

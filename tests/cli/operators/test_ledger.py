@@ -122,3 +122,31 @@ def test_a_lease_is_found_by_its_holder_as_it_is_shown(cli: Cli) -> None:
 def test_a_group_that_is_not_there_is_an_error(cli: Cli) -> None:
     """Instead of an empty list."""
     assert "nowhere" in cli.refusal(7, "agent", "list", "--group", "nowhere")
+
+
+def test_entries_about_a_machine_are_found_by_its_name(cli: Cli) -> None:
+    """By its name and by a prefix of its id; if several are meant, all of them are named."""
+    one, other, third = (f"{digit * 8}-{str(uuid4())[9:]}" for digit in "def")
+    for uuid, name in ((one, "quay-1"), (other, "quay-10"), (third, "quay-pool")):
+        host(cli, uuid, name)
+        cli.answer("provider", "drain", name, "--reason", f"of {name}")
+    for text in ("quay-1", one[:13], one):
+        (entry,) = cli.answer("audit", text)
+        assert (entry["target"], entry["after"]["reason"]) == (one, "of quay-1")
+    assert cli.answer("audit", "quay-1", "--who", "nobody") == []
+    cli.answer("pool", "create", "quay-pool", "--limit", "1")
+    assert [entry["action"] for entry in cli.answer("audit", "quay-pool")] == ["pool.put"]
+    for token in ("twice", "twice"):
+        cli.answer("token", "create", "--name", token, "--role", "reader")
+    assert "'twice' means several things: " in (refused := cli.refusal(2, "audit", "twice"))
+    assert refused.count("(token twice)") == 2 and refused.endswith("; use the id")
+    done = moorage("audit", "quay-", directory=cli.folder)
+    assert (done.returncode, len(done.stdout.splitlines())) == (0, 1)
+    assert "nothing has the name 'quay-'" in done.stderr
+
+
+def test_what_is_not_searched_is_said(cli: Cli) -> None:
+    """A search for a user says which command lists what the user's consumers hold."""
+    done = moorage("find", "a-user-who-left", directory=cli.folder)
+    assert (done.returncode, len(done.stdout.splitlines())) == (0, 1)
+    assert "see `moorage consumer list --user USER`" in done.stderr

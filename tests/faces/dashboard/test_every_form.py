@@ -47,6 +47,12 @@ def target_of(native: Native, path: str) -> str:
         held = {"uuid": host, "name": host, "inventories": {"VCPU": {"total": 1}}}
         native.ask("POST", "/v1/providers:bulk", {"providers": [held]})
         return f"{path}?place={host}"
+    if "/machines/" in path:
+        host = str(uuid4())
+        native.ask("POST", "/v1/providers:bulk", {"providers": [{"uuid": host, "name": host}]})
+        if path.endswith("/resume"):
+            native.ask("POST", f"/v1/providers/{host}/drain", {"reason": "r"})
+        return path.replace("{id}", host)
     if "/consumers/" in path:
         return path.replace("{id}", Split(native).guest)
     if "/reshapes/" in path:

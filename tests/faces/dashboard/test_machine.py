@@ -257,3 +257,26 @@ def test_the_story_knows_older_holders_as_well(native: Native) -> None:
         shown = story(native, root)
         assert text in shown and "of goes" not in shown
         assert shown.count("of stays") == 1, "it came long ago, so nothing else is known"
+
+
+def test_an_operator_drains_a_machine_without_an_agent(native: Native) -> None:
+    """And resumes it, from its page; a reader has neither button."""
+    root = machine(native, f"bare-{uuid4()}")
+    page = f"/ui/fleet/machines/{root}"
+    operator, onlooker = signed_in(native, "operator"), signed_in(native, "reader")
+
+    def buttons(browser: Browser) -> list[str]:
+        targets = (one.action for one in browser.get(page).document.forms)
+        return [target for target in targets if target.startswith(page)]
+
+    assert (buttons(operator), buttons(onlooker)) == ([f"{page}/drain"], [])
+    answer = operator.submit(page, f"{page}/drain", reason="smoke")
+    assert (answer.status, answer.headers["location"]) == (303, f"{page}?notice=drained")
+    shown = operator.get(f"{page}?notice=drained").document.text
+    assert "Drained: nothing new is placed there" in shown and "drained: smoke" in shown
+    assert native.ask("GET", f"/v1/providers/{root}").body["withheld"] == "drained: smoke"
+    assert buttons(operator) == [f"{page}/resume"]
+    answer = operator.submit(page, f"{page}/resume")
+    assert answer.headers["location"] == f"{page}?notice=resumed"
+    assert native.ask("GET", f"/v1/providers/{root}").body["withheld"] is None
+    assert buttons(operator) == [f"{page}/drain"]

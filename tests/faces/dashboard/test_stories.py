@@ -3,6 +3,7 @@
 import json
 from datetime import UTC, datetime, timedelta
 from urllib.parse import quote, unquote
+from uuid import uuid4
 
 import pytest
 
@@ -98,6 +99,31 @@ def test_who_has_changed_it_is_a_link(native: Native) -> None:
     assert "No such actions." in browser.get("/ui/audit?target=nothing").document.text
     operator = signed_in(native, "operator").get(f"/ui/pools/{pool}").document
     assert of_pool not in operator.links
+
+
+def test_actions_say_what_they_changed(native: Native) -> None:
+    """The old value and the new one, or the reason; a machine's are found by its name."""
+    pool, host, name = make_pool(native, limit=40), str(uuid4()), f"quay-{uuid4()}"
+    native.ask("POST", f"/v1/pools/{pool}:pause", {"reason": "no addresses"})
+    native.ask("PUT", f"/v1/pools/{pool}", {"limit": 2, "ttl": 120})
+    browser = signed_in(native, "admin")
+    text = browser.get(f"/ui/audit?target={quote(pool)}").document.text
+    assert "limit: 40 → 2" in text and "ttl: 1m → 2m" in text and "reason: no addresses" in text
+    native.ask("POST", "/v1/providers:bulk", {"providers": [{"uuid": host, "name": name}]})
+    native.ask("POST", f"/v1/providers/{host}/drain", {"reason": "smoke"})
+    page = browser.get(f"/ui/audit?target={name}").document
+    assert "No such actions." in page.text and f"provider {name}" in page.text
+    assert f"/ui/audit?target={host}" in page.links
+    native.ask("POST", f"/v1/providers/{host}/resume", {})
+    text = browser.get(f"/ui/audit?target={host}").document.text
+    assert "reason: smoke" in text and "drained: smoke → -" in text and "- →" not in text
+
+
+def test_a_search_for_a_user_leads_to_consumers(native: Native) -> None:
+    """Users are not searched, which is said; the name keeps its letters in the address."""
+    page = signed_in(native, "reader").get("/ui/find?text=a%26user").document
+    assert "Users of consumers are not searched" in page.text
+    assert "/ui/consumers?user=a%26user" in page.links
 
 
 def test_actions_since_a_time_of_day(native: Native) -> None:

@@ -87,3 +87,26 @@ def test_a_pause_takes_a_duration_or_a_time(native: Native) -> None:
     native.ask("POST", f"/v1/pools/{pool}:resume", {})
     assert "Done." in browser.submit(page, target, until="4:30", reason="r").document.text
     assert "T04:30:00" in native.ask("GET", f"/v1/pools/{pool}").body["paused_until"]
+
+
+def test_the_end_of_a_pause_is_changed(native: Native) -> None:
+    """Without a resumption, which would grant; the reason stays."""
+    browser, pool = signed_in(native, "operator"), make_pool(native)
+    page, target = f"/ui/pools/{pool}", f"/ui/pools/{pool}:pause"
+    native.ask("POST", f"/v1/pools/{pool}:pause", {"reason": "no addresses"})
+    assert "Done." in browser.submit(page, target, until="4:30").document.text
+    found = native.ask("GET", f"/v1/pools/{pool}").body
+    assert (found["paused"], found["pause_reason"]) == (True, "no addresses")
+    assert "T04:30:00" in found["paused_until"]
+
+
+def test_a_pool_over_its_limit_shows_the_form_that_changes_it(native: Native) -> None:
+    """It is open at once; that of another pool is folded."""
+    browser, pool = signed_in(native, "operator"), make_pool(native, limit=2)
+    page = f"/ui/pools/{pool}"
+    ask(native, pool)
+    ask(native, pool)
+    folded = '<details class="actions" id="tune"><summary>'
+    assert folded in browser.get(page).body
+    native.ask("PUT", f"/v1/pools/{pool}", {"limit": 1})
+    assert folded.replace("><summary", " open><summary") in browser.get(page).body

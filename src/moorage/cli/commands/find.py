@@ -42,5 +42,7 @@ def find(text: str, limit: int, wide: bool, as_json: bool) -> None:
         return
     rows = [[one.kind, one.name, one.id, one.detail] for one in answer.found]
     show_rows(COLUMNS, rows, wide=wide)
+    if not rows:
+        say("moorage: users are not searched; see `moorage consumer list --user USER`", err=True)
     if answer.more:
         say(f"moorage: there are more: {', '.join(answer.more)}; see --limit", err=True)

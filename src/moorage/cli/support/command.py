@@ -116,6 +116,11 @@ def administration() -> "ServerBackend | DatabaseBackend":
     return found
 
 
+def is_at_server() -> bool:
+    """Return whether a server answers the running command, after `administration`."""
+    return click.get_current_context().meta[ADDRESSED] is not None
+
+
 def server_address() -> str:
     """Return the address of the server that has answered the running command."""
     transport: Transport = click.get_current_context().meta[ADDRESSED]

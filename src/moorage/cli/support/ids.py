@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from moorage.cli.support.output import NOT_FOUND, USAGE, Failure, printable
 from moorage.cli.support.tables import ELLIPSIS
 from moorage.client.transport import RefusedError
-from moorage.core.ids import PREFIX_LENGTH_MIN, is_normal, is_prefix
+from moorage.core.ids import PREFIX_LENGTH_MIN, is_normal, is_prefix, meant_by
+from moorage.core.limits import FIND_LIMIT_MAX, FIND_TEXT_LENGTH_MAX, FIND_TEXT_LENGTH_MIN
 
 if TYPE_CHECKING:
     from moorage.client.admission import Admission
+    from moorage.client.finding import Finder
     from moorage.client.fleet import Fleet
     from moorage.client.ledger import Ledger
     from moorage.client.reporting import Reporting
@@ -263,6 +265,20 @@ def reshape_id(reshapes: "Reshapes", text: str) -> str:
         return ((one.id, one.who) for one in reshapes.all() if one.id.startswith(prefix))
 
     return _found(Kind("reshape", "reshape_not_found", [begin]), text)
+
+
+def anything_id(finder: "Finder", text: str) -> str | None:
+    """Return the id of the only thing of any kind that is meant; None: nothing is.
+
+    It has this name, or an id that begins so. Raises Failure: 2, several are meant.
+    """
+    if not FIND_TEXT_LENGTH_MIN <= len(text) <= FIND_TEXT_LENGTH_MAX:
+        return None
+    found = finder.find(text, FIND_LIMIT_MAX).found
+    # A machine and its agent may share an id, and are one candidate then.
+    kinds = {one.id: f"{one.kind} {one.name}" for one in found}
+    meant = [(one, kinds[one]) for one in meant_by(text, ((one.id, one.name) for one in found))]
+    return _only(meant, f"'{text}' means several things", "use the id") if meant else None
 
 
 def pool_of(

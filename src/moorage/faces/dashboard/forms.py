@@ -31,6 +31,8 @@ NOTICES: Mapping[str, str] = {
     "claimed": "Claimed. This consumer holds it until somebody releases it.",
     "claimed-before": "Nothing was done: this was claimed before.",
     "no-room": "Nothing was claimed: it does not fit there any more.",
+    "drained": "Drained: nothing new is placed there, and what is allocated stays.",
+    "resumed": "Resumed: the drain is over.",
     "consumer-released": "Released by this reshape, which can be undone.",
     "reshape-undone": "Undone by this reshape.",
     "undone-before": "Nothing was done: it had been undone before.",

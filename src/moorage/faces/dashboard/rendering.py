@@ -21,7 +21,7 @@ from moorage.core.counting import counted
 from moorage.core.ledger.search.steps import Steps
 from moorage.core.texts import plain
 from moorage.faces.dashboard.static_files import address_of as asset_address
-from moorage.wire.admission import Lease
+from moorage.wire.admission import DURATIONS, Lease
 from moorage.wire.labels import HOLDER, HOST, JOB, USER, name_of, naming_of
 from moorage.wire.operations import operations_by_id
 
@@ -39,6 +39,9 @@ ALONE = "alone.html"
 """The base of a page's template: a whole document, only the part for its stream, or a document
 without navigation, for those who are not signed in.
 """
+
+NOTHING = "-"
+"""Stands for a value that is missing."""
 
 PERCENT_MAX = 100.0
 
@@ -145,12 +148,31 @@ def json_text(value: Any) -> str:
 
 
 def difference(states: tuple[Any, Any]) -> str:
-    """Return what an action has changed, in a few words."""
+    """Return what an action has changed, in a few words: `limit: 40 → 2`, or the reason for it."""
     before, after = states
-    if isinstance(before, dict) and isinstance(after, dict):
-        changed = [name for name in after if after[name] != before.get(name)]
-        return f"changed: {', '.join(changed)}" if changed else "unchanged"
-    return "details"
+    if not isinstance(after, dict):
+        return "details"
+    if not isinstance(before, dict):
+        reason = after.get("reason")
+        return f"reason: {reason}" if reason else "details"
+    changed = (_change(name, before.get(name), after[name]) for name in after)
+    return "; ".join(filter(None, changed)) or "unchanged"
+
+
+def _change(name: str, old: object, new: object) -> str:
+    """Return how a member has changed; empty: not at all. Of lists and objects only that it has."""
+    if any(isinstance(one, (list, dict)) for one in (old, new)):
+        return name if old != new else ""
+    was, now = _value(name, old), _value(name, new)
+    if was == now:
+        return ""
+    return f"{name}: {now}" if was == NOTHING else f"{name}: {was} → {now}"
+
+
+def _value(name: str, value: object) -> str:
+    if name in DURATIONS and isinstance(value, (int, float)):
+        return precise(value)
+    return NOTHING if value in (None, "") else str(value)
 
 
 def precise(seconds: float | None) -> str:

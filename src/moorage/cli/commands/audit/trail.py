@@ -9,13 +9,20 @@ from typing import Any
 import click
 
 from moorage.cli.support import completion
-from moorage.cli.support.command import administering, administration, server_now
+from moorage.cli.support.command import (
+    administering,
+    administration,
+    at_server,
+    is_at_server,
+    server_now,
+)
 from moorage.cli.support.durations import SinceType, duration_text
 from moorage.cli.support.options import WholeNumber, example, json_option, wide_option
 from moorage.cli.support.output import say, show_json
 from moorage.cli.support.tables import Column, show_rows
 from moorage.cli.support.views.audit_text import change_text, target_cells
 from moorage.cli.support.views.cells import age_cell, as_it_came
+from moorage.core.ids import is_normal
 from moorage.core.limits import PAGE_MAX
 from moorage.wire.audit import AuditAsked
 
@@ -125,12 +132,16 @@ def audit(
 ) -> None:
     """Print the audit log, newest first.
 
-    With TARGET, such as the name of a pool or the id of a lease, only the entries about it.
+    With TARGET only the entries about it: a pool, a machine, an agent, a lease or anything else
+    that has this name, or an id that begins so.
+
     The commands below compare the ledger with other services instead.
     """
     most = limit or (LIMIT if since is None else PAGE_MAX)
     asked = AuditAsked(target=target, who=who, action=action, limit=most)
     entries = [*islice(_found(asked, since), most)]
+    if not entries and target is not None and (meant := _meant(target)) is not None:
+        entries = [*islice(_found(replace(asked, target=meant), since), most)]
     if since is not None and limit is None and len(entries) == most:
         say(
             f"moorage: only the newest {most} entries of the last {duration_text(since)} are shown",
@@ -153,6 +164,31 @@ def audit(
         for entry in entries
     ]
     show_rows(COLUMNS, rows, wide=wide)
+
+
+def _meant(target: str) -> str | None:
+    """Return the id of what a target names, if there are no entries about that word itself.
+
+    None: the word was right, or it names nothing, which is said. Raises Failure: 2, several things.
+    """
+    if is_normal(target):
+        return None
+    if not is_at_server():
+        say("moorage: without a server, only whole ids and names of pools are found", err=True)
+        return None
+    # deferred: most calls name no machine
+    from moorage.cli.support.ids import anything_id
+    from moorage.client.finding import Finder
+
+    with at_server(Finder) as finder:
+        found = anything_id(finder, target)
+    if found is None:
+        say(
+            f"moorage: nothing has the name '{target}', or an id that begins so; what is deleted"
+            " is found by its whole id",
+            err=True,
+        )
+    return None if found == target else found
 
 
 def _found(asked: AuditAsked, since: float | None) -> Iterator[dict[str, Any]]:

@@ -8,20 +8,23 @@ from typing import Any, NamedTuple
 
 from moorage.core.ids import ProviderId
 from moorage.core.ledger.compact_inventories import OWN, Inventories, InventoryFigures
-from moorage.core.ledger.model import ProviderRecord
+from moorage.core.ledger.draining import is_drained
+from moorage.core.ledger.model import Provider, ProviderRecord
 from moorage.core.ledger.search import Catalog
 from moorage.core.ledger.search.capacity_sums import Snapshot, snapshot
 from moorage.core.ledger.search.steps import Steps
 from moorage.faces.dashboard.exports import exported
+from moorage.faces.dashboard.forms import done
 from moorage.faces.dashboard.pages.fleet_data import NEEDS
 from moorage.faces.dashboard.pages.machine_story import agent_of, leases_of, story_of
 from moorage.faces.dashboard.pages.one_revision import TRIES, as_of
-from moorage.faces.dashboard.routing import ROOT, Answer, Data, Page, PageRequest
+from moorage.faces.dashboard.routing import ROOT, Action, Answer, Data, Page, PageRequest
 from moorage.faces.native_api import RefusedError
 from moorage.service.app import Service
 from moorage.service.values import time_of
 from moorage.wire.fleet import Agent
 from moorage.wire.operations import fleet, ledger
+from moorage.wire.operations.operation import Operation
 from moorage.wire.providers import ConsumerPage, ProviderShown
 
 MACHINES_SHOWN = 50
@@ -157,6 +160,7 @@ async def show(request: PageRequest) -> Mapping[str, Any]:
         "names": {one.record.provider.uuid: one.record.provider.name for one in tree.shown},
         "as_of": tree.as_of,
         "root": tree.root,
+        "move": _move(root, found),
         "shown": tree.shown,
         "members": tree.members,
         "left_out": len(tree.members) - len(tree.shown),
@@ -177,6 +181,13 @@ async def show(request: PageRequest) -> Mapping[str, Any]:
             held.consumers,
         ),
     }
+
+
+def _move(root: Provider, agent: str | None) -> str:
+    """Return the button of operators. A machine with an agent is drained on the agent's page."""
+    if is_drained(root):
+        return "resume"
+    return "drain" if agent is None else ""
 
 
 async def _held_tree(request: PageRequest) -> tuple[Tree, ConsumerPage]:
@@ -249,6 +260,22 @@ def _closed(record: ProviderRecord, offer: InventoryFigures) -> str:
     return ""
 
 
+async def drain(request: PageRequest) -> str:
+    """Place nothing new on a machine that no agent manages; what is allocated stays."""
+    return await _moved(request, ledger.DRAIN_PROVIDER, "drained")
+
+
+async def resume(request: PageRequest) -> str:
+    """Use such a machine again."""
+    return await _moved(request, ledger.RESUME_PROVIDER, "resumed")
+
+
+async def _moved(request: PageRequest, move: Operation[Any], notice: str) -> str:
+    uuid = request.variables["id"]
+    await request.ask(move, uuid, body={"reason": request.form.get("reason", "").strip()})
+    return done(f"{MACHINES}/{uuid}", notice)
+
+
 MACHINES = f"{ROOT}/fleet/machines"
 
 ENTRIES = (
@@ -258,4 +285,6 @@ ENTRIES = (
     Page(
         path=f"{MACHINES}/{{id}}", title="Machine", template="machine.html", show=show, needs=NEEDS
     ),
+    Action(path=f"{MACHINES}/{{id}}/drain", act=drain),
+    Action(path=f"{MACHINES}/{{id}}/resume", act=resume),
 )
