@@ -45,6 +45,8 @@ class Outlook(msgspec.Struct, frozen=True):
     """Ids of the audit rows; empty: nothing was saved."""
     before: Pool | Lease | Agent | None = None
     """What changes, as it was, for an action that takes this one back."""
+    after: Lease | None = None
+    """The lease or ticket that changes, as it is then."""
 
 
 class Line(NamedTuple):
@@ -116,7 +118,8 @@ class Acting(UseCase[Outlook]):
         ).hexdigest()
         pool = None if self.pool is None else world.admission.pools.get(self.pool)
         generation = None if pool is None else pool.generation
-        self.outlook = Outlook(lines, effect, digest, generation, (), self._before)
+        after = None if self.lease is None else world.admission.leases.get(self.lease)
+        self.outlook = Outlook(lines, effect, digest, generation, (), self._before, after)
         if self.digest is None:
             return False
         if self.digest != digest:

@@ -132,8 +132,17 @@ def test_a_revocation_says_what_ends_and_what_starts(native: Native) -> None:
 def test_a_ticket_is_moved_and_forced(native: Native) -> None:
     """A move can be taken back."""
     pool = make_pool(native)
-    waiting_ticket(native, pool)
+    first = waiting_ticket(native, pool).body["id"]
+    ask(native, pool)
     last = ask(native, pool).body["id"]
+    shown = preview(native, "lease.move", last)["lines"]
+    assert f"In the line of {pool} it goes from place 3 to 1, before 2 other tickets." in shown
+    behind = preview(native, "lease.move", first, priority=-1)["lines"]
+    assert f"In the line of {pool} it goes from place 1 to 3, behind 2 other tickets." in behind
+    alone = preview(native, "lease.move", first, priority=1)["lines"]
+    assert f"In the line of {pool} it stays at place 1." in alone
+    same = preview(native, "lease.move", first, priority=0)["lines"]
+    assert not any("In the line" in line for line in same), "the control: nothing moves"
     done = carried_out(native, "lease.move", last)
     assert "The priority changes from 0 to 1." in done["lines"]
     undo = {name: value for name, value in done["undo"].items() if value is not None}

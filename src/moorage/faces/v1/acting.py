@@ -51,7 +51,12 @@ HANDLERS: Handlers = {operations.PREVIEW_ACTION: preview, operations.ACT: act}
 async def _carried_out(request: Asked, digest: str | None) -> wire.ActionEffect:
     acting = _acting(request)
     acting.digest = digest
-    return effect_shown(request.body, await request.service.transactor.submit(acting))
+    outlook = await request.service.transactor.submit(acting)
+    shown = effect_shown(request.body, outlook)
+    before, after = outlook.before, outlook.after
+    if isinstance(before, Lease) and after is not None and after.state == "waiting":
+        shown.lines[1:1] = await request.service.admission.queries.moves(before, after)
+    return shown
 
 
 def _acting(request: Asked) -> Acting:

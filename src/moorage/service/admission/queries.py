@@ -14,6 +14,7 @@ from moorage.core.admission.model import Lease, Pool, State, since_of
 from moorage.core.admission.pools import not_found
 from moorage.core.admission.units import SlotGroup, figures_of
 from moorage.core.clock import HOUR, SECOND, Instant
+from moorage.core.counting import counted
 from moorage.core.errors import Code, Error
 from moorage.core.ids import ConsumerId, LeaseId
 from moorage.core.limits import KEY_LENGTH_MAX, LEASES_KEPT_HOURS, LEASES_SCANNED_MAX, PAGE_MAX
@@ -41,6 +42,7 @@ from moorage.service.pages import START, PageMarker, page_of, place_parse, rows_
 from moorage.store import service_clock
 from moorage.store.admission import reads
 from moorage.store.admission.contents import contents_load
+from moorage.store.admission.line_pass import places_load
 from moorage.store.admission.reads import PoolSeen, TicketSeen
 from moorage.store.api import Engine
 from moorage.wire.labels import GOVERNOR, HOLDER, HOST, NODE, name_of, says
@@ -398,6 +400,22 @@ class AdmissionQueries:
         with errors.translated():
             return await self._standings.of(lease, asking=asking, known=known)
 
+    async def moves(self, before: Lease, after: Lease) -> list[str]:
+        """Return how a ticket moves in each of its lines by a change.
+
+        As of now: no promise, for other tickets come and go.
+        """
+        if (before.priority, before.arrival) == (after.priority, after.arrival):
+            return []
+        pools = [*dict.fromkeys(need.pool for need in before.needs)]
+        places = [(pool, one) for pool in pools for one in (before, after)]
+        with errors.translated():
+            ahead = await self._engine.read(places_load(places))
+        return [
+            _move_text(pool, was, then)
+            for pool, was, then in zip(pools, ahead[::2], ahead[1::2], strict=True)
+        ]
+
     def note(self, changes: Changes, when: When) -> None:
         """Mark data about changed pools as stale."""
         self._standings.note(changes, when)
@@ -435,6 +453,14 @@ class AdmissionQueries:
         return OverstayView(
             holder.lease, name_of(holder.naming), granted_at, found.usual, found.blocks
         )
+
+
+def _move_text(pool: str, ahead: int, then: int) -> str:
+    if ahead == then:
+        return f"In the line of {pool} it stays at place {ahead + 1}."
+    others = counted(abs(ahead - then), "other ticket")
+    order = f"before {others}" if then < ahead else f"behind {others}"
+    return f"In the line of {pool} it goes from place {ahead + 1} to {then + 1}, {order}."
 
 
 def _pool_view(

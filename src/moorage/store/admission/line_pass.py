@@ -1,5 +1,6 @@
 """Reads one pool and its line, to compute the position and the waiting time of each ticket."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -125,3 +126,11 @@ def _waiter(row: Row) -> Waiter:
         ),
         lease=None if body is None else lease_from_body(body),
     )
+
+
+def places_load(places: Sequence[tuple[str, Lease]]) -> Plan[list[int]]:
+    """Read how many other tickets of a pool's line are ahead of a ticket, for each of these."""
+    read = yield [
+        Query("line_ahead", (pool, one.id, -one.priority, one.arrival)) for pool, one in places
+    ]
+    return [rows[0][0] for rows in read]

@@ -19,6 +19,12 @@ WHERE ended_at > $1 AND ended_at <= COALESCE(
     (SELECT ended_at FROM lease WHERE ended_at > $1 ORDER BY ended_at LIMIT 1 OFFSET $2),
     9223372036854775807);
 
+-- How many other tickets of a line are ahead of a place.
+-- name: line_ahead --
+SELECT count(*) FROM lease_need
+WHERE pool = $1 AND state = 'waiting' AND lease <> $2
+    AND (rank, arrival) < ($3, $4);
+
 -- name: lease_load --
 SELECT lease.body, lease_due.heard_until
 FROM lease LEFT JOIN lease_due ON lease_due.lease = lease.id WHERE lease.id = $1;
