@@ -49,6 +49,7 @@ def test_a_focused_button_never_becomes_that_of_another_form(
     watched.page.wait_for_selector("main .alarm")
     assert watched.page.evaluate(FORMS) == [
         "resume: Resume granting",
+        "pause: Pause until then",
         "tune: Show what it will do",
     ]
     assert watched.problems == []
