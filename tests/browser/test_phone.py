@@ -98,7 +98,9 @@ def test_the_verdict_is_seen_at_once(open_page: Open, ledger: ExampleLedger) -> 
     """Whether it fits is said above the form, which is longer than a screen."""
     for name in ("fit", "fit-found"):
         watched = open_page(ledger.pages[name], width=WIDTH)
-        box = watched.page.locator("main .alarm").first.bounding_box()
+        alarm = watched.page.locator("main .alarm").first
+        alarm.wait_for()
+        box = alarm.bounding_box()
         assert box is not None
         assert box["y"] + box["height"] <= 500
 
