@@ -39,8 +39,8 @@ def test_a_page_is_sent_again_when_something_changes(peers: list[Native]) -> Non
 def without_ages(text: str) -> str:
     """Return a fragment without what depends on the time and on white space."""
     changing = r'<time.*?</time>|The last \S+ as of|data-(start|step|points)="[^"]*"|\s+'
-    of_an_axis = r"<text[^>]*middle.*?</text>"
-    return re.sub(f"{of_an_axis}|{changing}", " ", text).strip()
+    plot = "<svg.*?</svg>"  # its times pass while the test runs
+    return re.sub(f"{plot}|{changing}", " ", text, flags=re.DOTALL).strip()
 
 
 @pytest.mark.parametrize(
