@@ -16,12 +16,6 @@ def age_text(seconds: float) -> str:
     return _two(whole, HOUR, "h", MINUTE, "m") if whole < DAY else _two(whole, DAY, "d", HOUR, "h")
 
 
-def overstay_text(holder: str, age: float, usual: float, blocks: bool) -> str:
-    """Return whose lease lasts too long; `blocks`: no lease of its pool is younger than usual."""
-    stands = ", and the line stands still" if blocks else ""
-    return f"{holder} has held units for {age_text(age)}, usually at most {age_text(usual)}{stands}"
-
-
 def _two(whole: int, size: int, unit: str, small_size: int, small_unit: str) -> str:
     large, rest = divmod(whole, size)
     small = rest // small_size

@@ -319,6 +319,11 @@ class Agent:
     reported_at: datetime | None
     plan: AgentPlan | None = None
 
+    @property
+    def name(self) -> str:
+        """What people call it: its host name, or its id before its first register."""
+        return self.id if self.facts is None else self.facts.hostname
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentsAsked(PageAsked):

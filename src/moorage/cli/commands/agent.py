@@ -147,8 +147,7 @@ def _calm(agent: Agent) -> tuple[int, int, str]:
 
     Those that are equally well are by host name.
     """
-    name = agent.id if agent.facts is None else agent.facts.hostname
-    return _place(SILENT, agent.liveness), _place(UNREADY, agent.readiness), name
+    return _place(SILENT, agent.liveness), _place(UNREADY, agent.readiness), agent.name
 
 
 def _place(troubles: Sequence[str], state: str) -> int:

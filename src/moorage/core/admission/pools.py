@@ -104,7 +104,7 @@ def pause(
         paused: whether to stop granting.
         reason: for people.
         until: service time at which a pause ends by itself; None: it lasts until it is resumed.
-        by: who pauses it; empty: nobody knows.
+        by: who pauses it; empty: this is unknown.
 
     Raises POOL_NOT_FOUND, INVALID.
     """

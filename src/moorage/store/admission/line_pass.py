@@ -95,11 +95,10 @@ def pass_load(pool: str, tickets: int | None = None) -> Plan[LinePass]:
     ]
     known = facts.pools.get(pool)
     by_slot = known is not None and known.spec.limit is None
+    shown = len(holding) if by_slot else 1
     leases = tuple(
         SlotHolder(row[4], at, naming)
-        for row, (_, _, at, naming) in zip(
-            holding if by_slot else holding[:1], named if by_slot else named[:1], strict=True
-        )
+        for row, (_, _, at, naming) in zip(holding[:shown], named[:shown], strict=True)
     )
     evidence = Evidence(
         held=tuple(sorted((ended - granted) / SECOND for _, granted, ended in pasts)),

@@ -9,7 +9,6 @@ from moorage.cli.support.durations import AUTO, NONE, duration_text, pacing_text
 from moorage.core.admission.model import FREE, LEASED
 from moorage.core.admission.model import Pacing as CorePacing
 from moorage.core.admission.pacing import is_default, pacing_default
-from moorage.core.ages import overstay_text
 from moorage.core.clock import SECOND
 from moorage.wire.admission import DURATIONS, Overstay, Pacing, Pool, PoolWanted
 
@@ -123,6 +122,9 @@ def explained(pool: Pool, now: datetime) -> str:
 
 def outlasting(one: Overstay, now: datetime) -> str:
     """Return whose lease lasts too long, and how long."""
+    # deferred: few pools have such a lease
+    from moorage.core.admission.forecast.overstays import overstay_text
+
     age = (now - one.granted_at).total_seconds()
     return overstay_text(one.holder, age, one.usual, one.blocks)
 

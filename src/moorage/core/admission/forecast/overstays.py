@@ -12,6 +12,7 @@ from msgspec import Struct
 from moorage.core.admission.forecast.holders import SlotHolder
 from moorage.core.admission.forecast.statistics import percentile
 from moorage.core.admission.model import Pool
+from moorage.core.ages import age_text
 from moorage.core.clock import MINUTE, SECOND, Instant
 
 SEVERAL = 4
@@ -61,6 +62,12 @@ def overstay_of(
     if age < AGE_LEAST or age <= (usual if blocks else MUCH * usual):
         return None
     return Overstay(oldest, usual, blocks)
+
+
+def overstay_text(holder: str, age: float, usual: float, blocks: bool) -> str:
+    """Return whose lease lasts too long, of times in seconds; `blocks`: as in `Overstay`."""
+    stands = ", and the line stands still" if blocks else ""
+    return f"{holder} has held units for {age_text(age)}, usually at most {age_text(usual)}{stands}"
 
 
 def _usual(pool: Pool, held: Sequence[float]) -> int | None:

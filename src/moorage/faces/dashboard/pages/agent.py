@@ -39,11 +39,9 @@ async def show(request: PageRequest) -> Mapping[str, Any]:
     """Return the page of an agent."""
     agent = await request.get(fleet.GET_AGENT, request.variables["id"])
     moves = [name for name in MOVES if _useful(name, agent)]
-    name = agent.id if agent.facts is None else agent.facts.hostname
     return {
-        "title": f"Agent {name}",
+        "title": f"Agent {agent.name}",
         "agent": agent,
-        "name": name,
         "bars": [
             _bars(part, name, one) for part in agent.parts for name, one in part.classes.items()
         ],

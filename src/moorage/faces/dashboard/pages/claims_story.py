@@ -8,7 +8,7 @@ known if an earlier row was seen.
 
 import asyncio
 from collections import OrderedDict, deque
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
@@ -45,8 +45,7 @@ class ClaimEvent(NamedTuple):
     who: str
     before: Amounts
     after: Amounts
-    gone: bool
-    """It holds nothing at all any more."""
+    """Nothing: the consumer is gone."""
 
 
 class RecentClaims:
@@ -71,8 +70,8 @@ class RecentClaims:
         cursor = self._cursor
         if (
             cursor is None
+            or cursor.epoch != now.epoch
             or not 0 <= now.revision - cursor.revision <= REVISIONS_BACK
-            or (cursor.epoch != now.epoch)
         ):
             self._begin(Cursor(now.epoch, max(0, now.revision - REVISIONS_BACK)))
         for _ in range(READS_MAX):
@@ -105,9 +104,7 @@ class RecentClaims:
                 if len(self._held) > HOLDINGS_KEPT:
                     self._held.popitem(last=False)
             if before is not None and before != after:
-                gone = row.body is None
-                event = ClaimEvent(time_of(row.at), row.key, who, before, after, gone)
-                self._events.append(event)
+                self._events.append(ClaimEvent(time_of(row.at), row.key, who, before, after))
         self._cursor = window.next
 
 
@@ -136,26 +133,21 @@ async def claims_of(
 
 def _text(event: ClaimEvent, providers: Collection[str]) -> tuple[str, str]:
     before, after = _of(event.before, providers), _of(event.after, providers)
+    address = _address(event.consumer) if event.after else ""
     if not after:
-        return f"Given back by {event.who}: {_amounts(before)}", (
-            "" if event.gone else _address(event.consumer)
-        )
+        return f"Given back by {event.who}: {_amounts(before)}", address
     verb = "Changed" if before else "Taken"
-    return f"{verb} by {event.who}: {_amounts(after)}", _address(event.consumer)
+    return f"{verb} by {event.who}: {_amounts(after)}", address
 
 
 def _of(amounts: Amounts, providers: Collection[str]) -> dict[str, int]:
     """Return what is of some providers, by resource class."""
     found: dict[str, int] = {}
-    for name, amount in _listed(amounts, providers):
-        found[name] = found.get(name, 0) + amount
-    return found
-
-
-def _listed(amounts: Amounts, providers: Collection[str]) -> Iterator[tuple[str, int]]:
     for provider, resources in amounts.items():
         if provider in providers:
-            yield from resources.items()
+            for name, amount in resources.items():
+                found[name] = found.get(name, 0) + amount
+    return found
 
 
 def _amounts(held: Mapping[str, int]) -> str:

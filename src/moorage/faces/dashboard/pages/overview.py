@@ -5,7 +5,8 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from moorage.core.ages import age_text, overstay_text
+from moorage.core.admission.forecast.overstays import overstay_text
+from moorage.core.ages import age_text
 from moorage.core.counting import are, counted
 from moorage.faces.dashboard.routing import ROOT, Page, PageRequest, address_of
 from moorage.wire.admission import Pool
