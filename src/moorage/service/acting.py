@@ -53,6 +53,7 @@ class Line(NamedTuple):
     """A sentence for people, and what of it is promised to them: nothing else is in the digest.
 
     How many wait on or are free is no promise: in a busy pool it is another number every second.
+    An instant is promised in service time, because a clock can be set.
     """
 
     text: str
@@ -145,7 +146,7 @@ class Acting(UseCase[Outlook]):
         if isinstance(before, Pool):
             yield from _pool_lines(world, when, before, facts.pools[before.name], self.lasts)
         elif isinstance(before, Lease):
-            yield from map(_promised, _lease_lines(world, when, before, facts.leases[before.id]))
+            yield from _lease_lines(world, when, before, facts.leases[before.id])
         if self.pool is not None or self.lease is not None:
             yield from map(_promised, effect.lines())
         if self._closed:
@@ -185,7 +186,8 @@ def _pool_lines(
     yield from _changed("limit", _limit_text(before), _limit_text(after))
     yield from _changed("pacing", _pacing_text(before), _pacing_text(after))
     if after.paused:
-        yield _promised(f"{name} grants nothing {_pause_text(when, after, lasts)}.")
+        text = f"{name} grants nothing {_pause_text(when, after, lasts)}."
+        yield Line(text, f"{name} grants nothing.")
         if after.waiting:
             text = f"{counted(after.waiting, 'ticket')} {are(after.waiting)} waiting, and wait on."
             yield Line(text, "")
@@ -236,26 +238,27 @@ def _pacing_text(pool: Pool) -> str:
     return f"{pacing.burst} at once, then one every {pacing.interval / SECOND:g} s{jitter}"
 
 
-def _lease_lines(world: World, when: When, before: Lease, after: Lease) -> Iterator[str]:
+def _lease_lines(world: World, when: When, before: Lease, after: Lease) -> Iterator[Line]:
     if before.priority != after.priority:
-        yield f"The priority changes from {before.priority} to {after.priority}."
+        yield _promised(f"The priority changes from {before.priority} to {after.priority}.")
     if (before.hold, before.hold_until) != (after.hold, after.hold_until):
-        yield f"It may last {_lasting(after.hold)} from now on."
+        yield _promised(f"It may last {_lasting(after.hold)} from now on.")
         pools = [world.admission.pools[need.pool] for need in after.needs]
         for pool in pools:
             most = pool.spec.hold_max
             held = 0 if after.granted_at is None else when.moment.at - after.granted_at
             if most is not None and (after.hold is None or held + after.hold > most):
-                yield (
+                yield _promised(
                     f"{pool.name} permits its users at most {_lasting(most)} (hold_max); operators"
                     " may give more."
                 )
         if before.hold_until is not None:
-            yield f"At present it ends at {_clock(when, before.hold_until)}."
+            text = f"At present it ends at {_clock(when, before.hold_until)}."
+            yield Line(text, f"It ends at {before.hold_until}.")
     if before.state == "granted" and after.state == "ended":
-        yield "Its units become free although its job may still run."
+        yield _promised("Its units become free although its job may still run.")
     if before.state == "ended":
-        yield "It has ended before."
+        yield _promised("It has ended before.")
 
 
 def _lasting(hold: int | None) -> str:

@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 
 from moorage.core.admission.model import Pacing
+from moorage.core.admission.requests import Proof
 from moorage.core.clock import SECOND
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
 from moorage.service.acting import Acting, Outlook
 from moorage.service.admission.ending import LeaseRevoke
-from moorage.service.admission.lease_cases import OnBehalf, TicketForce, TicketMove
+from moorage.service.admission.lease_cases import LeaseHold, OnBehalf, TicketForce, TicketMove
 from moorage.service.admission.pool_cases import PoolPause, PoolTune
 from moorage.service.admission.service import Admission
 from moorage.service.app import Service
@@ -31,13 +32,13 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 def some_action(dice: random.Random, leases: list[LeaseId]) -> Acting:
     """Return any action on the pool, or on one of its leases."""
-    lease, by = dice.choice(leases), OnBehalf(TESTER)
+    lease, by, lasts = dice.choice(leases), OnBehalf(TESTER), dice.choice([None, MINUTE])
     pacing = dice.choice([None, None, Pacing(interval=3_600 * SECOND, burst=2)])
     case, about = dice.choice(
         [
             (PoolTune(POOL, TESTER, dice.randrange(1, 12), pacing), {"pool": POOL}),
             (PoolTune(POOL, TESTER, dice.randrange(1, 12), None), {"pool": POOL}),
-            (PoolPause(POOL, TESTER, True, lasts=dice.choice([None, MINUTE])), {"pool": POOL}),
+            (PoolPause(POOL, TESTER, True, lasts=lasts), {"pool": POOL, "lasts": lasts}),
             (PoolPause(POOL, TESTER, False), {"pool": POOL}),
             (LeaseRevoke(lease, "test", by=by), {"lease": lease}),
             (TicketMove(lease, dice.choice([None, 3]), by=by), {"lease": lease}),
@@ -161,6 +162,34 @@ def test_a_pause_for_a_while_is_confirmed_later(tmp_path: Path) -> None:
         view = await admission.queries.pool(POOL)
         assert view.paused_until is not None
         assert view.paused_until - one.clock.at > 10 * MINUTE - SECOND
+
+    with_manual_clock(tmp_path, scenario)
+
+
+def test_a_clock_that_was_set_is_no_other_effect(tmp_path: Path) -> None:
+    """It shows other times of day, and nothing else is done."""
+
+    async def scenario(one: Running) -> None:
+        admission = one.service.admission
+        await pool_put(admission, POOL, spec(1))
+        lease = (await ask(admission, "a", POOL, hold=60 * MINUTE)).lease.id
+        await admission.change_pool(PoolPause(POOL, TESTER, True, lasts=10 * MINUTE))
+
+        def held() -> Acting:
+            proof, by = Proof(None), OnBehalf(TESTER)
+            return Acting(LeaseHold(lease, proof, 20 * MINUTE, by=by), ("hold",), lease=lease)
+
+        def tuned() -> Acting:
+            return Acting(PoolTune(POOL, TESTER, 2, None), ("tune",), pool=POOL)
+
+        for acting in (held, tuned):
+            shown = await one.service.transactor.submit(acting())
+            one.clock.jump += 7 * SECOND
+            again = acting()
+            again.digest = shown.digest
+            done = await one.service.transactor.submit(again)
+            assert done.lines != shown.lines
+            assert (done.effect, len(done.audit)) == (shown.effect, 1)
 
     with_manual_clock(tmp_path, scenario)
 
