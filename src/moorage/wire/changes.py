@@ -16,6 +16,7 @@ from moorage.wire.enums import (
     Expire,
     Liveness,
     OnRetry,
+    Order,
     PlanOutcome,
     Policy,
     Readiness,
@@ -152,6 +153,7 @@ class PoolSpecValue:
     per_member: int | None
     member_group: str | None
     native_slots: bool | None
+    order: Order | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,6 +237,9 @@ class LeaseValue:
     cause: Cause | None
     detail: str
     outcome: Result | None
+    group: str | None
+    superseded_by: str | None
+    stop_until: datetime | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
 """The one function that grants.
 
-**The rule.** Tickets are scanned by (priority, arrival); arrival numbers are global. A ticket that
-fits in all its pools is granted. Otherwise its units are set aside in each of its pools, as far as
+**The rule.** Tickets are scanned by (priority, place); a place is an arrival number, which is
+global, or its negative where the newest request goes first (`model.place_of`). A ticket that fits in all its pools is granted. Otherwise its units are set aside in each of its pools, as far as
 they are free, and later tickets see only what remains. A ticket that is passed over (`bars.py`:
 above the present limit, paused, quota used up, nobody polls; or it does not fit into the ledger)
 sets nothing aside. The scan ends when nothing is free. So no later ticket takes units that a gang
@@ -33,7 +33,7 @@ from moorage.core.admission.bars import (
 )
 from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Changes, Facts, Immediate
-from moorage.core.admission.model import FREE, Lease, Need, Pool, Slot
+from moorage.core.admission.model import FREE, Lease, Need, Pool, Slot, place_of
 from moorage.core.admission.slots import IdleSlots
 from moorage.core.admission.units import free_units, is_free, units_by_pool
 from moorage.core.clock import Instant
@@ -103,8 +103,8 @@ def admit(
 
 
 def order(ticket: Lease) -> Order:
-    """Return a ticket's sort key in every line: higher priority first, then earlier arrival."""
-    return (-ticket.priority, ticket.arrival)
+    """Return a ticket's sort key in every line: higher priority first, then by `place_of`."""
+    return (-ticket.priority, place_of(ticket))
 
 
 class _Scan:

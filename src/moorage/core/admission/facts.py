@@ -44,6 +44,8 @@ class Keys:
     leases: set[LeaseId] = field(default_factory=set)
     asked: set[tuple[str, str]] = field(default_factory=set)
     """(owner, key) of leases that may exist, including ended ones."""
+    groups: set[tuple[str, str]] = field(default_factory=set)
+    """Groups of requests of which every live lease and ticket is needed, see `superseding`."""
     slots: set[tuple[str, str]] = field(default_factory=set)
     """(pool, slot) whose leases are needed; pool "" stands for any pool."""
     ends: set[str] = field(default_factory=set)
@@ -73,6 +75,7 @@ class Keys:
         self.member_groups |= other.member_groups
         self.leases |= other.leases
         self.asked |= other.asked
+        self.groups |= other.groups
         self.slots |= other.slots
         self.ends |= other.ends
         self.holders |= other.holders
@@ -89,7 +92,7 @@ class Keys:
         named = len(self.pools) + len(self.leases) + len(self.asked)
         named += len(self.slots) + len(self.ends) + len(self.quotas)
         named += len(self.holders) + len(self.heard) + len(self.touched)
-        named += len(self.member_groups) + len(self.heads) + len(self.waiters)
+        named += len(self.member_groups) + len(self.heads) + len(self.waiters) + len(self.groups)
         return named + (self.due is not None)
 
 

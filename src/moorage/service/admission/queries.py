@@ -285,6 +285,7 @@ class AdmissionQueries:
         key_prefix: str | None = None,
         id_prefix: str | None = None,
         only: LeaseFilter = ALL,
+        group: str | None = None,
     ) -> tuple[list[LeaseView], str | None, Cursor]:
         """Return leases in the order of their requests, the next cursor, and their revision.
 
@@ -295,15 +296,15 @@ class AdmissionQueries:
         after = place_parse(cursor, START)
         keys = None if key_prefix is None else keys_with(key_prefix, owner)
         ids = None if id_prefix is None else ids_with(id_prefix)
-        if keys is not None and ids is not None:
-            raise Error(Code.INVALID, "Set key_prefix or id_prefix, not both.")
+        if sum(one is not None for one in (keys, ids, group)) > 1:
+            raise Error(Code.INVALID, "Set only one of key_prefix, id_prefix and group.")
         size = SCANNED_AT_A_TIME if only else rows_max
         found: list[Lease] = []
         as_of: Cursor | None = None
         scanned, ended = 0, False
         while len(found) < rows_max and not ended and scanned < LEASES_SCANNED_MAX:
             plan = reads.leases_window(
-                after, size, pool=pool, state=state, owner=owner, keys=keys, ids=ids
+                after, size, pool=pool, state=state, owner=owner, keys=keys, ids=ids, group=group
             )
             with errors.translated():
                 seen = await self._engine.read_aside(plan)

@@ -127,6 +127,8 @@ def _lease_queries(keys: Keys) -> list[Query]:
         queries.append(Query("leases_load", (key_set(keys.leases | keys.heard),)))
     if keys.asked:
         queries.append(Query("leases_load_by_key", (encode(sorted(keys.asked)),)))
+    if keys.groups:
+        queries.append(Query("leases_load_by_group", (encode(sorted(keys.groups)),)))
     if keys.slots:
         queries.append(Query("leases_load_by_slot", (encode(sorted(keys.slots)),)))
     if keys.ends:

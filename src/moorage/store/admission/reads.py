@@ -169,15 +169,18 @@ def leases_window(
     owner: str | None = None,
     keys: tuple[str, str] | None = None,
     ids: tuple[str, str] | None = None,
+    group: str | None = None,
 ) -> Plan[LeasesSeen]:
     """Load leases and tickets after (arrival, id), in that order, at most `rows_max` of them.
 
     `keys` are the first key and the one after the last; they need an owner; `ids` are the same of
-    ids. Use `read_aside`: it may read all leases of an owner, or skip many of a pool.
+    ids; `group` is that of requests. Use `read_aside`: it may read all leases of an owner, or skip many of a pool.
     """
     query = _leases_query(after, rows_max, pool, state, owner)
     if keys is not None:
         query = Query("leases_window_by_key", (owner, *keys, *after, state, pool, rows_max))
+    elif group is not None:
+        query = Query("leases_window_by_group", (group, *after, state, owner, pool, rows_max))
     elif ids is not None:
         query = Query("leases_window_by_id", (*ids, *after, state, owner, pool, rows_max))
     ((epoch, revision, _),), clock, rows = yield [Query("clock_load"), service_clock.LOAD, query]

@@ -5,7 +5,8 @@ from functools import lru_cache
 
 from msgspec import MsgspecError, json, structs
 
-from moorage.core.admission.model import Lease, Pool, Slot, StartOutcome
+from moorage.core.admission.model import Lease, Pool, Slot, StartOutcome, place_of
+from moorage.core.admission.superseding import key_of
 from moorage.core.admission.units import SlotGroup, units_by_pool
 from moorage.core.clock import Instant
 from moorage.core.ids import LeaseId
@@ -117,6 +118,7 @@ def lease_row(lease: Lease) -> Row:
         pools_text(lease),
         lease.state,
         lease.ended_at,
+        *(key_of(lease) or (None, None)),
         encode(lease),
     )
 
@@ -133,6 +135,7 @@ def need_rows(lease: Lease) -> Iterator[Row]:
             lease.arrival,
             lease.id,
             -lease.priority,
+            place_of(lease),
             units,
             lease.pull or lease.attended,
             lease.forced,
