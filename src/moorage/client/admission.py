@@ -115,16 +115,17 @@ class Admission(Room):
         labels: Mapping[str, str] | None = None,
         older: float | None = None,
         consumer: str | None = None,
+        group: str | None = None,
     ) -> Iterator[Lease]:
         """Yield leases and tickets in the order of their requests.
 
         `key_prefix` needs an owner, unless the caller is a governor: only keys that begin with it.
         `mine`: those of the caller. `labels`: those that have all of these. `older`: those that
         have been in their state for at least this many seconds. `consumer`: those with allocations
-        of the consumer with this UUID.
+        of the consumer with this UUID. `group`: those of the group of requests.
         """
         asked = _leases_asked(pool, state, owner, key_prefix, mine, labels, older)
-        asked.update(consumer=consumer)
+        asked.update(consumer=consumer, group=group)
         for page in self._pages(leases.LIST_LEASES, query=asked):
             yield from page.leases
 

@@ -146,7 +146,7 @@ SLOTS_MAX = 2_000
 """Slots that the native API makes in one pool: every decision reads all slots of its pools."""
 
 KEY_LENGTH_MAX = 255
-"""Characters in a lease's idempotency key, a label's value, a slot's name or a group of requests."""
+"""Characters in a lease's idempotency key, a label's value, a slot's name or a group's name."""
 
 GROUP_LEASES_MAX = 64
 """Granted leases of one group of requests: each new request reads them all."""

@@ -1,14 +1,15 @@
 """The one function that grants.
 
-**The rule.** Tickets are scanned by (priority, place); a place is an arrival number, which is
-global, or its negative where the newest request goes first (`model.place_of`). A ticket that fits in all its pools is granted. Otherwise its units are set aside in each of its pools, as far as
-they are free, and later tickets see only what remains. A ticket that is passed over (`bars.py`:
-above the present limit, paused, quota used up, nobody polls; or it does not fit into the ledger)
-sets nothing aside. The scan ends when nothing is free. So no later ticket takes units that a gang
-waits for, and no two gangs each occupy part of what the other needs.
+**The rule.** Tickets are scanned by (priority, place). A place is an arrival number, which is
+global, or its negative where the newest request goes first (`model.place_of`). A ticket that fits
+in all its pools is granted. Otherwise its units are set aside in each of its pools, as far as they
+are free, and later tickets see only what remains. A ticket that is passed over (`bars.py`: above
+the present limit, paused, quota used up, nobody polls; or it does not fit into the ledger) sets
+nothing aside. The scan ends when nothing is free. So no later ticket takes units that a gang waits
+for, and no two gangs each occupy part of what the other needs.
 
 **Why pages of single lines are enough.** Each page has the first tickets of its line; tickets of
-this batch come from the facts. The pages are merged by (priority, arrival), so a ticket is tried
+this batch come from the facts. The pages are merged by (priority, place), so a ticket is tried
 after all earlier tickets of each of its pools with free units: where a pool's page ends earlier,
 the scan of that pool stops (`TicketsNeeded`). A pool without free units needs no page: it has
 nothing to grant or to set aside. A gang that also needs a pool with free units is in that pool's

@@ -44,8 +44,6 @@ class Keys:
     leases: set[LeaseId] = field(default_factory=set)
     asked: set[tuple[str, str]] = field(default_factory=set)
     """(owner, key) of leases that may exist, including ended ones."""
-    groups: set[tuple[str, str]] = field(default_factory=set)
-    """Groups of requests of which every live lease and ticket is needed, see `superseding`."""
     slots: set[tuple[str, str]] = field(default_factory=set)
     """(pool, slot) whose leases are needed; pool "" stands for any pool."""
     ends: set[str] = field(default_factory=set)
@@ -68,6 +66,8 @@ class Keys:
     """Leases of `leases` for whose lines `Facts.heads` are needed."""
     member_groups: set[str] = field(default_factory=set)
     """Groups of reporters whose members decide the limits of some pools; all of these pools."""
+    groups: set[tuple[str, str]] = field(default_factory=set)
+    """Groups of requests of which every live lease and ticket is needed, see `superseding`."""
 
     def update(self, other: "Keys") -> None:
         """Add the keys of another request of the same batch."""

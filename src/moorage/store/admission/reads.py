@@ -174,7 +174,8 @@ def leases_window(
     """Load leases and tickets after (arrival, id), in that order, at most `rows_max` of them.
 
     `keys` are the first key and the one after the last; they need an owner; `ids` are the same of
-    ids; `group` is that of requests. Use `read_aside`: it may read all leases of an owner, or skip many of a pool.
+    ids; `group` is that of requests. Use `read_aside`: it may read all leases of an owner, or skip
+    many of a pool.
     """
     query = _leases_query(after, rows_max, pool, state, owner)
     if keys is not None:

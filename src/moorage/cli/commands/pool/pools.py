@@ -35,7 +35,7 @@ from moorage.cli.support.views.pool_text import (
 )
 from moorage.client.admission import Admission
 from moorage.wire.admission import DURATIONS, PoolWanted
-from moorage.wire.enums import Expire, OnRetry
+from moorage.wire.enums import Expire, OnRetry, Order
 from moorage.wire.labels import holder_of
 
 COLUMNS = (
@@ -129,6 +129,11 @@ _OPTIONS = (
         "--on-retry",
         type=click.Choice(get_args(OnRetry)),
         help="Whether a retry keeps its place or goes to the end of the line.",
+    ),
+    click.option(
+        "--order",
+        type=click.Choice(get_args(Order)),
+        help="Which request goes first; with newest, others may wait for ever.",
     ),
     click.option(
         "--proxy-ttl",

@@ -135,7 +135,7 @@ async def page(request: Request[None, wire.LeasesAsked]) -> wire.LeasePage:
 async def read(request: Request[None, wire.LeaseLooked]) -> wire.Lease:
     """Return a lease or ticket, and wait for its grant or its end if asked to.
 
-    Unless `until` is another than `granted`, a read of a ticket counts as a poll if its owner reads or if it waits.
+    With `until=granted`, a read of a ticket counts as a poll if its owner reads or if it waits.
     """
     lease, wait = lease_id(request), check_wait(request.parameters.wait)
     admission = request.service.admission
