@@ -142,6 +142,12 @@ WISHES_MAX = 32
 """Different sets of labels for which the tickets of one line ask: grants compare each of them with
 each free slot."""
 
+TEMPLATES_MAX = 100
+"""Templates of pools: all are read to make a pool."""
+
+TEMPLATE_POOLS_MAX = 10_000
+"""Highest value of a template's `pools_max`."""
+
 SLOTS_MAX = 2_000
 """Slots that the native API makes in one pool: every decision reads all slots of its pools."""
 

@@ -157,6 +157,26 @@ class PoolSpecValue:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PoolTemplateValue:
+    """A template of pools, by its name: their settings, and how long they stay when idle."""
+
+    name: str
+    spec: PoolSpecValue
+    idle: float
+    pools_max: int
+    generation: int
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OnDemandValue:
+    """The template of a pool that a request has made."""
+
+    template: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PoolValue:
     """A pool, by its name: how many units are occupied and how many tickets wait."""
 
@@ -171,6 +191,7 @@ class PoolValue:
     waiting: int
     created_at: datetime
     updated_at: datetime
+    on_demand: OnDemandValue | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -400,6 +421,7 @@ VALUES: dict[str, type[Any]] = {
     "inventory": InventoryValue,
     "tags": TagsValue,
     "consumer": ConsumerValue,
+    "pool_template": PoolTemplateValue,
     "pool": PoolValue,
     "slot": SlotValue,
     "lease": LeaseValue,

@@ -36,6 +36,7 @@ from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Changes, Facts, Immediate
 from moorage.core.admission.model import FREE, Lease, Need, Pool, Slot, place_of
 from moorage.core.admission.slots import IdleSlots
+from moorage.core.admission.templates import looked_at
 from moorage.core.admission.units import free_units, is_free, units_by_pool
 from moorage.core.clock import Instant
 from moorage.core.ids import LeaseId
@@ -200,7 +201,7 @@ class _Scan:
             self.owners[owned] = self.owners.get(owned, 0) + 1
 
     def wake(self) -> None:
-        """Set for every pool when time alone may allow a grant."""
+        """Set for every pool when time alone may allow a grant, or ends it as `templates` say."""
         at, changed = self.moment.at, self.draft.changes.pools
         for name, stored in self.facts.pools.items():
             pool = changed.get(name) or stored
@@ -209,6 +210,15 @@ class _Scan:
             wake_at = pacing.wakes_at(pool, at, silent_at) if pool.waiting and timed else None
             if pool.paused:
                 wake_at = pool.paused_until  # also without a line: a sweep ends the pause
+            if pool.on_demand is not None:
+                used = looked_at(pool, at)
+                if used is None or used is not pool:
+                    changed[name] = used
+                if used is None:
+                    continue
+                pool = used
+                idle_until = None if used.on_demand is None else used.on_demand.idle_until
+                wake_at = wake_at if idle_until is None else idle_until
             if wake_at != pool.wake_at:
                 rests = tuple(rest for rest in pool.resting if rest.until > at)
                 changed[name] = structs.replace(pool, wake_at=wake_at, resting=rests)

@@ -63,6 +63,12 @@ class Draft:
                 slots[name] = slot
         return slots
 
+    def make(self, pools: dict[str, Pool]) -> None:
+        """Add new pools, which this decision may use."""
+        if pools:
+            self.facts = self.facts.with_pools(pools)
+            self.changes.pools.update(pools)
+
     def arrive(self) -> int:
         """Return the arrival number for a new ticket."""
         last = self.changes.arrivals

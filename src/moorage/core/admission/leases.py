@@ -6,7 +6,7 @@ all decisions of a batch; the one exception is a retry that keeps its units.
 
 from msgspec import Struct, structs
 
-from moorage.core.admission import bounds, expiry
+from moorage.core.admission import bounds, expiry, templates
 from moorage.core.admission.bars import (
     is_silent,
     is_waited_for,
@@ -65,8 +65,9 @@ def acquire(
     A repeated key and digest returns the existing lease, ended or not; with `reopen`, one that has
     ended leaves its key to a new ticket. `wall` is the wall-clock time, stored in slots that
     are made for the ticket; None: it does not matter.
-    If it is in a group, it ends what waits in the group, see `superseding`.
-    Raises KEY_REUSED, INVALID, POOL_UNKNOWN, UNITS_ABOVE_LIMIT, QUEUE_FULL, and as `bounds`.
+    If it is in a group, it ends what waits in the group, see `superseding`. A pool that does not
+    exist may be made, see `templates`.
+    Raises KEY_REUSED, TEMPLATE_FULL, INVALID, POOL_UNKNOWN, UNITS_ABOVE_LIMIT, QUEUE_FULL, and as `bounds`.
     """
     draft = Draft(facts, moment, moment.at if wall is None else wall)
     before = facts.asked.get((request.owner, request.key))
@@ -78,7 +79,8 @@ def acquire(
             return draft.changes, known
     if request.pull:
         draft.changes.polled.add(request.id)
-    pools = check_request(facts, request)
+    draft.make(templates.missing(facts, request, draft.wall))
+    pools = check_request(draft.facts, request)
     bounds.check_order(pools)
     place = supersede(draft, request) if request.group else None
     if bounds.order_of(pools) == "newest":

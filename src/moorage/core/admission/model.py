@@ -120,6 +120,30 @@ class Growth(Struct, frozen=True):
     """Microseconds after its release until a slot is removed; None: it stays."""
 
 
+class Template(Struct, frozen=True):
+    """What becomes a pool once a request needs it, see `templates.py`. `name` ends with `*`."""
+
+    name: str
+    spec: PoolSpec
+    idle: int
+    """Microseconds after which a pool that nobody uses goes."""
+    pools_max: int
+    generation: int
+    created_at: Instant
+    """By the wall clock, as is `updated_at`."""
+    updated_at: Instant
+
+
+class OnDemand(Struct, frozen=True):
+    """Of a pool that a request has made: the template, and when it goes."""
+
+    template: str
+    idle: int
+    """As in the template when the pool was made."""
+    idle_until: Instant | None = None
+    """Service time at which it goes unless it is used before; None: it is in use."""
+
+
 class Pool(Struct, frozen=True):
     """A named limit. `occupied` and `waiting` are stored sums over leases and tickets."""
 
@@ -155,6 +179,8 @@ class Pool(Struct, frozen=True):
     that ask for labels."""
     sought: dict[str, int] = {}
     """Of a pool with slots: how many slots such tickets need, by `Need.wanted`."""
+    on_demand: OnDemand | None = None
+    """None: an operator, or Boskos' configuration, has made or changed it."""
 
 
 class Drain(Struct, frozen=True):

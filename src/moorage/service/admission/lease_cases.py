@@ -117,6 +117,7 @@ class LeaseAcquire(LeaseCase):
             pools={need.pool for need in request.needs},
             asked={(request.owner, request.key)},
             groups={group_key(request.owner, request.group)} if request.group else set(),
+            makable={need.pool for need in request.needs},
             waiters=_waiters(request.owner, request.roles),
         )
         if request.allocations is None:
@@ -139,6 +140,11 @@ class LeaseAcquire(LeaseCase):
         self.rows = []
         if changes.leases and request.forced:
             self.rows = [_forced_row(when, self.asker, self.lease, request)]
+        self.rows += [
+            audit_entry(when.wall, self.asker, "pool.make", name, after=made.on_demand.template)
+            for name, made in changes.pools.items()
+            if made is not None and made.on_demand is not None and name not in facts.pools
+        ]
         if changes.leases and request.group:
             self.rows += self._superseded_rows(facts, when, changes)
         return Changes(admission=changes)

@@ -23,6 +23,7 @@ from moorage.service import errors
 from moorage.service.admission.ended import EndedLeases
 from moorage.service.admission.positions import Known, Positions
 from moorage.service.admission.slots import DRAINED
+from moorage.service.admission.template_cases import TemplateView, views_of
 from moorage.service.admission.views import (
     Ages,
     ContentsView,
@@ -204,6 +205,11 @@ class AdmissionQueries:
         unheard = await self._unheard_at(when)
         views = [await self._with_first(one, when, unheard) for one in page]
         return views, following, Cursor(seen.epoch, seen.revision)
+
+    async def templates(self) -> list[TemplateView]:
+        """Return all templates of pools by name."""
+        with errors.translated():
+            return views_of(await self._engine.read(reads.templates_load()))
 
     async def pools_with(self, text: str, most: int) -> list[Pool]:
         """Return at most `most` pools with a case-folded text in their names or labels."""

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
+from moorage.core.admission.facts import Facts
 from moorage.core.admission.forecast.statistics import starts_per_minute
 from moorage.core.admission.model import Lease, Pool, Slot, State, is_unheard
 from moorage.core.admission.units import SlotGroup, units_by_pool
@@ -15,6 +16,7 @@ from moorage.core.ids import LeaseId
 from moorage.core.limits import DUE_MAX, REPORT_LEASES_MAX
 from moorage.core.service_time import Moment, Timeline
 from moorage.store import service_clock
+from moorage.store.admission.load import templates_take
 from moorage.store.admission.rows import (
     claims_of,
     groups_from_text,
@@ -151,6 +153,14 @@ def _pools(query: Query) -> Plan[PoolsSeen]:
     ((epoch, revision, _),), clock, rows = yield [Query("clock_load"), service_clock.LOAD, query]
     timeline = service_clock.timeline_from_rows(clock)
     return PoolsSeen(epoch, revision, timeline, [pool_from_row(row) for row in rows])
+
+
+def templates_load() -> Plan[Facts]:
+    """Load all templates of pools, and how many pools each has made."""
+    (rows,) = yield [Query("templates_load")]
+    facts = Facts()
+    templates_take(facts, rows)
+    return facts
 
 
 def lease_load(lease: LeaseId) -> Plan[LeaseSeen | None]:

@@ -158,11 +158,20 @@ SELECT name FROM pool WHERE wake_at <= $1 ORDER BY wake_at LIMIT $2;
 
 -- For the check: a row's columns in the order in which they are written.
 -- name: pools_snapshot --
-SELECT name, quota, gangs, wake_at, member_group, body FROM pool ORDER BY name;
+SELECT name, quota, gangs, wake_at, member_group, template, body FROM pool ORDER BY name;
 
 -- Pools whose limits follow the members of a group of reporters.
 -- name: pools_by_members --
 SELECT body FROM pool WHERE member_group IS NOT NULL ORDER BY name;
+
+-- Templates, each with the number of pools that requests have made from it.
+-- name: templates_load --
+SELECT pool_template.name, pool_template.body,
+    (SELECT COUNT(*) FROM pool WHERE pool.template = pool_template.name)
+FROM pool_template ORDER BY pool_template.name;
+
+-- name: templates_wipe --
+DELETE FROM pool_template;
 
 -- name: slots_snapshot --
 SELECT pool, name, state, owner, lease, body FROM slot ORDER BY pool, name;

@@ -190,14 +190,22 @@ WHERE pool = ANY (ARRAY(SELECT json_array_elements_text($1))) AND state = 'waiti
 GROUP BY pool, owner;
 
 -- name: pool_upsert --
-INSERT INTO pool (name, quota, gangs, wake_at, member_group, body)
+INSERT INTO pool (name, quota, gangs, wake_at, member_group, template, body)
 SELECT unnest($1::text[]), unnest($2::bigint[]), unnest($3::bigint[]), unnest($4::bigint[]),
-    unnest($5::text[]), unnest($6::text[])
+    unnest($5::text[]), unnest($6::text[]), unnest($7::text[])
 ON CONFLICT (name) DO UPDATE SET quota = excluded.quota, gangs = excluded.gangs,
-    wake_at = excluded.wake_at, member_group = excluded.member_group, body = excluded.body;
+    wake_at = excluded.wake_at, member_group = excluded.member_group,
+    template = excluded.template, body = excluded.body;
 
 -- name: pool_delete --
 DELETE FROM pool USING unnest($1::text[]) AS r(gone) WHERE name = r.gone;
+
+-- name: template_upsert --
+INSERT INTO pool_template (name, body) SELECT unnest($1::text[]), unnest($2::text[])
+ON CONFLICT (name) DO UPDATE SET body = excluded.body;
+
+-- name: template_delete --
+DELETE FROM pool_template USING unnest($1::text[]) AS r(gone) WHERE name = r.gone;
 
 -- name: slot_upsert --
 INSERT INTO slot (pool, name, state, owner, lease, body)

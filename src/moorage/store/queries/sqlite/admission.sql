@@ -164,12 +164,21 @@ WHERE pool IN (SELECT value FROM json_each(?1)) AND state = 'waiting'
 GROUP BY pool, owner;
 
 -- name: pool_upsert --
-INSERT INTO pool (name, quota, gangs, wake_at, member_group, body) VALUES (?, ?, ?, ?, ?, ?)
+INSERT INTO pool (name, quota, gangs, wake_at, member_group, template, body)
+VALUES (?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (name) DO UPDATE SET quota = excluded.quota, gangs = excluded.gangs,
-    wake_at = excluded.wake_at, member_group = excluded.member_group, body = excluded.body;
+    wake_at = excluded.wake_at, member_group = excluded.member_group,
+    template = excluded.template, body = excluded.body;
 
 -- name: pool_delete --
 DELETE FROM pool WHERE name = ?;
+
+-- name: template_upsert --
+INSERT INTO pool_template (name, body) VALUES (?, ?)
+ON CONFLICT (name) DO UPDATE SET body = excluded.body;
+
+-- name: template_delete --
+DELETE FROM pool_template WHERE name = ?;
 
 -- name: slot_upsert --
 INSERT INTO slot (pool, name, state, owner, lease, body) VALUES (?, ?, ?, ?, ?, ?)

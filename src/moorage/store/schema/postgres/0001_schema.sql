@@ -223,11 +223,19 @@ CREATE TABLE pool (
     gangs BIGINT NOT NULL,
     wake_at BIGINT,
     body TEXT NOT NULL,
-    member_group TEXT
+    member_group TEXT,
+    template TEXT COLLATE "C"
 ) WITH (fillfactor = 50);
 CREATE INDEX pool_wake_at ON pool (wake_at) WHERE wake_at IS NOT NULL;
 CREATE INDEX pool_gangs ON pool (name) WHERE gangs > 0;
 CREATE INDEX pool_member_group ON pool (member_group) WHERE member_group IS NOT NULL;
+CREATE INDEX pool_template_made ON pool (template) WHERE template IS NOT NULL;
+
+-- Templates of pools that requests make; the name ends with an asterisk.
+CREATE TABLE pool_template (
+    name TEXT COLLATE "C" PRIMARY KEY,
+    body TEXT NOT NULL
+);
 
 CREATE TABLE slot (
     pool TEXT COLLATE "C" NOT NULL,

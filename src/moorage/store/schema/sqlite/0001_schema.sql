@@ -203,11 +203,19 @@ CREATE TABLE pool (
     gangs INTEGER NOT NULL,
     wake_at INTEGER,
     body TEXT NOT NULL,
-    member_group TEXT
+    member_group TEXT,
+    template TEXT
 ) STRICT;
 CREATE INDEX pool_wake_at ON pool (wake_at) WHERE wake_at IS NOT NULL;
 CREATE INDEX pool_gangs ON pool (name) WHERE gangs > 0;
 CREATE INDEX pool_member_group ON pool (member_group) WHERE member_group IS NOT NULL;
+CREATE INDEX pool_template_made ON pool (template) WHERE template IS NOT NULL;
+
+-- Templates of pools that requests make; the name ends with an asterisk.
+CREATE TABLE pool_template (
+    name TEXT PRIMARY KEY NOT NULL,
+    body TEXT NOT NULL
+) STRICT;
 
 CREATE TABLE slot (
     pool TEXT NOT NULL,
