@@ -15,6 +15,8 @@ from moorage.wire.admission import (
     LeaseWanted,
     Pool,
     PoolPage,
+    PoolTemplate,
+    PoolTemplateWanted,
     PoolWanted,
     Verified,
 )
@@ -56,6 +58,22 @@ class Admission(Room):
     def pool_delete(self, name: str) -> None:
         """Delete a pool that has no leases and no tickets."""
         self._call(pools.DELETE_POOL, name)
+
+    def pool_templates(self) -> list[PoolTemplate]:
+        """Return all templates of pools, by name."""
+        return self._call(pools.LIST_POOL_TEMPLATES).templates
+
+    def pool_template(self, name: str) -> PoolTemplate:
+        """Return a template of pools."""
+        return self._call(pools.GET_POOL_TEMPLATE, name)
+
+    def pool_template_put(self, name: str, wanted: PoolTemplateWanted) -> PoolTemplate:
+        """Create or update a template; `wanted.generation` guards against concurrent changes."""
+        return self._call(pools.PUT_POOL_TEMPLATE, name, body=wanted)
+
+    def pool_template_delete(self, name: str) -> None:
+        """Delete a template; its pools stay until they are idle."""
+        self._call(pools.DELETE_POOL_TEMPLATE, name)
 
     def pool_pause(self, name: str, reason: str = "", lasts: float | None = None) -> Pool:
         """Stop granting from a pool, for a reason that its tickets show; all else continues.

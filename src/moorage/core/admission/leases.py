@@ -67,7 +67,8 @@ def acquire(
     are made for the ticket; None: it does not matter.
     If it is in a group, it ends what waits in the group, see `superseding`. A pool that does not
     exist may be made, see `templates`.
-    Raises KEY_REUSED, TEMPLATE_FULL, INVALID, POOL_UNKNOWN, UNITS_ABOVE_LIMIT, QUEUE_FULL, and as `bounds`.
+    Raises KEY_REUSED, TEMPLATE_FULL, INVALID, POOL_UNKNOWN, UNITS_ABOVE_LIMIT, QUEUE_FULL, and as
+    `bounds`.
     """
     draft = Draft(facts, moment, moment.at if wall is None else wall)
     before = facts.asked.get((request.owner, request.key))

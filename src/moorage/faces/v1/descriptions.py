@@ -37,8 +37,8 @@ ENUM_DESCRIPTIONS = {
     "PoolOrder": "Which of the tickets with one priority goes first.",
     "Phase": "Whether an agent has finished its first full pass since it registered.",
     "Readiness": "What the reports of an agent say of its machine since it booted.",
-    "Until": "What to wait for: the grant of a ticket, or the end of a ticket or lease; asked_to_stop:"
-    " that end, or that the holder is asked to stop.",
+    "Until": "What to wait for: the grant of a ticket, or the end of a ticket or lease;"
+    " asked_to_stop: that end, or that the holder is asked to stop.",
 }
 
 VARIABLES = {

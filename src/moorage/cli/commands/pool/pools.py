@@ -309,11 +309,13 @@ def resume(name: str, as_json: bool) -> None:
 def export(names: tuple[str, ...], as_json: bool) -> None:
     """Print the file with these pools, or with all, that `moorage apply` reads.
 
+    All are without those that requests have made from templates.
+
     With --json it is YAML, too: `moorage apply` reads it from a file whose name ends in .yaml.
     """
     with at_server(Admission) as admission:
         read = (ids.pool_of(admission, name, admission.pool, reads=True) for name in names)
-        pools = list(read if names else admission.pools())
+        pools = list(read) if names else [one for one in admission.pools() if one.template is None]
     if as_json:
         show_json({"pools": {pool.name: described(pool) for pool in pools}})
     else:
