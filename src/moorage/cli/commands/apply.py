@@ -55,8 +55,8 @@ def apply(path: str, yes: bool, dry_run: bool, as_json: bool) -> None:
     """Compare pools with FILE and apply the differences.
 
     Pools and templates that are not in FILE are left alone, and repeating the command is harmless.
-    If one in FILE is not valid, nothing is changed. The exit code is 4 if a pool was changed by someone else
-    at the same time.
+    If one in FILE is not valid, nothing is changed. The exit code is 4 if one was changed by
+    someone else at the same time.
     """
     asks = not (yes or dry_run)
     alone = not can_ask(as_json=as_json)

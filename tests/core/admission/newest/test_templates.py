@@ -170,7 +170,7 @@ def test_a_use_begins_the_idle_time_anew() -> None:
 
 
 def test_a_paused_pool_stays() -> None:
-    """Whoever has paused it would not find it again."""
+    """The operator who has paused it would not find it again."""
     world = Templates()
     world.template(idle=10 * SECOND)
     world.ask("a", {"deploy/web": 1})

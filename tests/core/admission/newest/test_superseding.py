@@ -27,6 +27,7 @@ class Groups(World):
 
 
 def test_a_newer_request_ends_the_one_that_waits() -> None:
+    """In one batch; the one that runs stays."""
     world = Groups()
     world.push("a")
     world.push("b")
@@ -39,6 +40,7 @@ def test_a_newer_request_ends_the_one_that_waits() -> None:
 
 
 def test_what_is_superseded_is_never_granted() -> None:
+    """Neither in its turn nor by force."""
     world = Groups()
     for name in "abc":
         world.push(name)
@@ -49,6 +51,7 @@ def test_what_is_superseded_is_never_granted() -> None:
 
 
 def test_other_groups_and_requests_without_a_group_stay() -> None:
+    """Only tickets of the same group end."""
     world = Groups()
     world.ask("holder")
     world.push("a")
@@ -73,6 +76,7 @@ def test_other_groups_and_requests_without_a_group_stay() -> None:
     ],
 )
 def test_a_group_belongs_to_a_project(first: str, then: str, ends: bool) -> None:
+    """Whatever the roles of the caller are."""
     world = Groups()
     world.ask("holder")
     world.push("a", owner=first)
@@ -82,6 +86,7 @@ def test_a_group_belongs_to_a_project(first: str, then: str, ends: bool) -> None
 
 @pytest.mark.parametrize("owner", ["governor:hosts", "boskos:job", "lease-proxy"])
 def test_owners_that_stand_for_others_have_no_groups(owner: str) -> None:
+    """Their clients would end the tickets of each other."""
     world = Groups()
     with Refused(Code.INVALID) as refused:
         world.push("a", owner=owner)
@@ -90,16 +95,19 @@ def test_owners_that_stand_for_others_have_no_groups(owner: str) -> None:
 
 @pytest.mark.parametrize("group", ["x" * 256, "a\nb", "\u202eabc"])
 def test_names_of_groups_are_bounded_like_labels(group: str) -> None:
+    """In length and in characters."""
     with Refused(Code.INVALID):
         Groups().push("a", group)
 
 
 def test_a_group_and_its_owner_fit_into_an_index() -> None:
+    """Each alone would be short enough."""
     with Refused(Code.INVALID):
         Groups().push("a", "\U0001f600" * 255, owner="\U0001f600" * 330)
 
 
 def test_a_repeated_request_supersedes_nothing_more() -> None:
+    """Its key is known."""
     world = Groups()
     world.ask("holder")
     world.push("a")
@@ -120,6 +128,7 @@ def test_the_order_of_arrival_decides() -> None:
 
 
 def test_a_refused_request_supersedes_nothing() -> None:
+    """A decision that fails changes nothing."""
     world = Groups()
     world.ask("holder")
     world.push("a")
@@ -129,6 +138,7 @@ def test_a_refused_request_supersedes_nothing() -> None:
 
 
 def test_a_full_line_does_not_refuse_a_replacement() -> None:
+    """The ticket that it ends has left the line."""
     world = Groups(queue_max=1)
     world.ask("holder")
     world.push("a")
@@ -139,6 +149,7 @@ def test_a_full_line_does_not_refuse_a_replacement() -> None:
 
 
 def test_a_full_share_of_a_line_does_not_refuse_a_replacement() -> None:
+    """Nor the share of its owner."""
     world = Groups(queue_max=20, queue_max_per_owner=1)
     world.ask("holder", owner="someone")
     world.push("a")
@@ -163,6 +174,7 @@ def test_a_replacement_takes_over_the_place_in_line() -> None:
 
 @pytest.mark.parametrize("more", [{"priority": 1}, {"needs": {"p": 2}}, {"priority": -1}])
 def test_another_request_has_its_own_place(more: dict[str, Any]) -> None:
+    """Other needs, or another priority, would be a way to go before others."""
     world = Groups(2)
     world.ask("holder", {"p": 2})
     world.push("a")
@@ -173,6 +185,7 @@ def test_another_request_has_its_own_place(more: dict[str, Any]) -> None:
 
 
 def test_a_place_that_an_operator_has_given_stays() -> None:
+    """As with a retry."""
     world = Groups()
     world.ask("holder")
     world.ask("x")
@@ -183,6 +196,7 @@ def test_a_place_that_an_operator_has_given_stays() -> None:
 
 
 def test_holders_are_asked_to_stop() -> None:
+    """The units are free when the holder has released them."""
     world = Groups()
     world.push("a", ttl=40 * SECOND)
     world.push("b", cancel_running=True)
@@ -195,6 +209,7 @@ def test_holders_are_asked_to_stop() -> None:
 
 
 def test_without_the_wish_what_runs_continues() -> None:
+    """It is not asked to stop."""
     world = Groups()
     world.push("a")
     world.push("b")
@@ -202,6 +217,7 @@ def test_without_the_wish_what_runs_continues() -> None:
 
 
 def test_a_holder_that_does_not_stop_loses_its_lease_after_a_ttl() -> None:
+    """The bound of the newer request; the lock delay comes after that."""
     world = Groups(lock_delay=5 * SECOND)
     world.push("a", ttl=40 * SECOND)
     world.push("b", cancel_running=True)
@@ -219,6 +235,7 @@ def test_a_holder_that_does_not_stop_loses_its_lease_after_a_ttl() -> None:
 
 
 def test_a_lease_that_need_not_be_renewed_has_the_ttl_of_its_pool_to_stop() -> None:
+    """Otherwise there would be no end."""
     world = Groups(ttl=30 * SECOND)
     world.push("a", ttl=NEVER)
     world.push("b", cancel_running=True)
@@ -226,6 +243,7 @@ def test_a_lease_that_need_not_be_renewed_has_the_ttl_of_its_pool_to_stop() -> N
 
 
 def test_another_request_does_not_give_more_time_to_stop() -> None:
+    """The first request counts."""
     world = Groups()
     world.push("a", ttl=40 * SECOND)
     world.push("b", cancel_running=True)
@@ -236,6 +254,7 @@ def test_another_request_does_not_give_more_time_to_stop() -> None:
 
 
 def test_a_longer_hold_does_not_give_more_time_to_stop() -> None:
+    """Nor does a renewal."""
     world = Groups()
     world.push("a", ttl=40 * SECOND, hold=50 * SECOND)
     world.push("b", cancel_running=True)
@@ -248,6 +267,7 @@ def test_a_longer_hold_does_not_give_more_time_to_stop() -> None:
 
 
 def test_a_retry_continues_what_was_superseded_only_with_its_units() -> None:
+    """What gives its units back does not wait again."""
     world = Groups()
     world.push("a")
     world.push("b")
@@ -261,6 +281,7 @@ def test_a_retry_continues_what_was_superseded_only_with_its_units() -> None:
 
 
 def test_a_retry_does_not_evade_the_request_to_stop() -> None:
+    """It gives the units back."""
     world = Groups()
     world.push("a")
     world.push("b", cancel_running=True)
@@ -269,6 +290,7 @@ def test_a_retry_does_not_evade_the_request_to_stop() -> None:
 
 
 def test_a_retry_supersedes_nothing() -> None:
+    """It continues an earlier attempt."""
     world = Groups(2)
     world.push("a")
     world.ask("x")
@@ -279,6 +301,7 @@ def test_a_retry_supersedes_nothing() -> None:
 
 
 def test_an_unread_grant_that_was_superseded_does_not_wait_again() -> None:
+    """A newer ticket waits already."""
     world = Groups()
     world.push("a", attended=True)
     world.push("b")
@@ -298,6 +321,7 @@ def test_an_unread_grant_waits_again_if_nothing_is_newer() -> None:
 
 
 def test_the_leases_of_a_group_are_bounded() -> None:
+    """Each request of the group reads them."""
     world = Groups(GROUP_LEASES_MAX + 1)
     for n in range(GROUP_LEASES_MAX):
         world.push(f"a{n}")
