@@ -1,9 +1,10 @@
 """Which tickets may be granted, and which must be: the rule of the line, implemented again.
 
 Scan by (priority, arrival), or the last arrival first. A ticket that fits everywhere is granted;
-otherwise its needs are reserved in each of its pools, as far as units are free, and later tickets see only the rest. A
-ticket for more than the present limit, for a paused pool or above a quota is passed over; so is one
-that only the ledger prevents. Where the jitter makes pacing uncertain, the actual grant decides.
+otherwise its needs are reserved in each of its pools, as far as units are free, and later tickets
+see only the rest. A ticket for more than the present limit, for a paused pool or above a quota is
+passed over; so is one that only the ledger prevents. Where the jitter makes pacing uncertain, the
+actual grant decides.
 """
 
 from dataclasses import dataclass, field

@@ -430,14 +430,17 @@ class Sweep(AuditedUseCase[bool]):
     """End the leases and tickets that are due at `due` (service time), and grant what is possible.
 
     Pauses that have reached their end are over, which leaves audit rows. Grants are tried in the
-    pools that are due to wake then, and in `pools`. `leases` are ended if they are due at the time
-    of the batch. The answer is whether any was ended or postponed.
+    pools that are due to wake then, and in `pools`; idle ones that were made on demand go. `leases`
+    are ended if they are due at the time of the batch. The answer is whether anything moved: a
+    lease was ended or postponed, a due pool is gone or wakes at another time.
     """
 
     due: Instant | None = None
     pools: frozenset[str] = frozenset()
     leases: frozenset[LeaseId] = frozenset()
     found: bool = False
+    wakes: dict[str, Instant | None] = field(default_factory=dict)
+    """When the loaded pools were to wake."""
 
     def keys(self) -> Keys:
         return Keys(
@@ -448,6 +451,7 @@ class Sweep(AuditedUseCase[bool]):
         facts = world.admission
         made, _ = expiry.sweep(facts, when.moment, when.wall, [*facts.due, *self.leases])
         self.found = bool(made)
+        self.wakes = {name: pool.wake_at for name, pool in facts.pools.items()}
         self.rows = [
             audit_entry(when.wall, SERVER, "pool.resume", name, pause_shown(before, when), False)
             for name, pool in sorted(made.pools.items())
@@ -456,7 +460,12 @@ class Sweep(AuditedUseCase[bool]):
         return Changes(admission=made)
 
     def conclude(self, world: World, when: When) -> bool:
-        return self.found
+        return self.found or any(
+            at is not None
+            and at <= when.moment.at
+            and ((pool := world.admission.pools.get(name)) is None or pool.wake_at != at)
+            for name, at in self.wakes.items()
+        )
 
 
 @overload
