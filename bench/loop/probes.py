@@ -383,6 +383,11 @@ def _admission(asked: Callable[..., Probe], sizes: Sizes) -> Iterator[Probe]:
     scenes = {"scenes": [{"limit": 1}, {"limit": 9, "pacing": None}]}
     yield asked("rehearse", "POST", f"{pool}:rehearse", f"/v1/pools/{POOL}:rehearse", scenes)
     yield asked("delete", "DELETE", pool, small)
+    template, made = "/v1/pool-templates/{name+}", "/v1/pool-templates/bench/made/*"
+    yield asked("template", "PUT", template, made, {"pool": {"limit": 1}})
+    yield asked("show", "GET", template, made)
+    yield asked("templates", "GET", "/v1/pool-templates")
+    yield asked("delete", "DELETE", template, made)
     yield asked("leases", "GET", "/v1/leases", "/v1/leases?limit=1000")
     waiting = f"/v1/leases?limit=1000&pool={quote(POOL, safe='')}&state=waiting"
     yield asked("waiting leases", "GET", "/v1/leases", waiting)

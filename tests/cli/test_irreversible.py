@@ -82,6 +82,11 @@ def made(cli: Cli) -> dict[str, Callable[[], list[str]]]:
         cli.lines("pool", "slot", "add", name, "one")
         return [name, "one"]
 
+    def template() -> list[str]:
+        name = f"template-{number}/*"
+        cli.answer("pool", "template", "create", name, "--limit", "1")
+        return [name]
+
     return {
         "agent decommission": expunged,
         "agent expunge": agent,
@@ -90,6 +95,7 @@ def made(cli: Cli) -> dict[str, Callable[[], list[str]]]:
         "lease revoke": lambda: [cli.ask(*pool())],
         "pool delete": pool,
         "pool slot remove": slot,
+        "pool template delete": template,
         "provider delete": provider,
         "token revoke": token,
     }

@@ -14,7 +14,7 @@ from moorage.core.admission.compat.boskos_import import Resource
 from moorage.core.admission.compat.lease_proxy import names_of
 from moorage.core.admission.facts import Facts
 from moorage.core.admission.model import Growth, Lease, Need, Pacing, PoolSpec, Result, Slot
-from moorage.core.admission.owners import LEASE_PROXY
+from moorage.core.admission.owners import LEASE_PROXY, is_reserved
 from moorage.core.admission.requests import NEVER, LeaseRequest, Proof, in_order
 from moorage.core.admission.slot_config import ResourceType, SlotConfig
 from moorage.core.clock import SECOND, Instant
@@ -152,10 +152,11 @@ class Drawing:
             patience=dice.choice((30, 300, 300)) * SECOND,
             forced=self._chance(0.05),
             roles=frozenset(dice.choice((("user",), ("user", "operator")))),
+            group="" if is_reserved(owner) else dice.choice(("", "", "g", "h")),
+            cancel_running=self._chance(0.5),
         )
         wait = dice.choice((0, 0, 30 * SECOND))
-        by = TESTER if ask.forced else None
-        return partial(lease_cases.LeaseAcquire, LeaseId(""), request=ask, wait=wait, forced_by=by)
+        return partial(lease_cases.LeaseAcquire, LeaseId(""), request=ask, wait=wait, asker=TESTER)
 
     def _poll(self) -> Maker:
         lease = self._lease_id("waiting", native=True)

@@ -25,10 +25,12 @@ if TYPE_CHECKING:
     from moorage.client.fleet import Fleet as Fleet
     from moorage.client.imports import Imports as Imports
     from moorage.client.leasing.asynchronous import AsyncHolding as AsyncHolding
+    from moorage.client.leasing.errors import AskedToStopError as AskedToStopError
     from moorage.client.leasing.errors import ConfigurationError as ConfigurationError
     from moorage.client.leasing.errors import LeaseLostError as LeaseLostError
     from moorage.client.leasing.errors import NotInTimeError as NotInTimeError
     from moorage.client.leasing.errors import RevokedError as RevokedError
+    from moorage.client.leasing.errors import SupersededError as SupersededError
     from moorage.client.leasing.errors import TooManyLeasesError as TooManyLeasesError
     from moorage.client.leasing.errors import WithdrawnError as WithdrawnError
     from moorage.client.leasing.holding import Holding as Holding
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
 
 _MODULES = {
     "Admission": "admission",
+    "AskedToStopError": "leasing.errors",
     "AsyncClient": "client",
     "AsyncHolding": "leasing.asynchronous",
     "ChangesGoneError": "watch",
@@ -63,6 +66,7 @@ _MODULES = {
     "Reporting": "reporting",
     "Reshapes": "reshapes",
     "RevokedError": "leasing.errors",
+    "SupersededError": "leasing.errors",
     "TooManyLeasesError": "leasing.errors",
     "UndecodableError": "decoding",
     "UnreachableError": "transport",

@@ -15,6 +15,8 @@ from moorage.wire.admission import (
     LeaseWanted,
     Pool,
     PoolPage,
+    PoolTemplate,
+    PoolTemplateWanted,
     PoolWanted,
     Verified,
 )
@@ -56,6 +58,22 @@ class Admission(Room):
     def pool_delete(self, name: str) -> None:
         """Delete a pool that has no leases and no tickets."""
         self._call(pools.DELETE_POOL, name)
+
+    def pool_templates(self) -> list[PoolTemplate]:
+        """Return all templates of pools, by name."""
+        return self._call(pools.LIST_POOL_TEMPLATES).templates
+
+    def pool_template(self, name: str) -> PoolTemplate:
+        """Return a template of pools."""
+        return self._call(pools.GET_POOL_TEMPLATE, name)
+
+    def pool_template_put(self, name: str, wanted: PoolTemplateWanted) -> PoolTemplate:
+        """Create or update a template; `wanted.generation` guards against concurrent changes."""
+        return self._call(pools.PUT_POOL_TEMPLATE, name, body=wanted)
+
+    def pool_template_delete(self, name: str) -> None:
+        """Delete a template; its pools stay until they are idle."""
+        self._call(pools.DELETE_POOL_TEMPLATE, name)
 
     def pool_pause(self, name: str, reason: str = "", lasts: float | None = None) -> Pool:
         """Stop granting from a pool, for a reason that its tickets show; all else continues.
@@ -115,16 +133,17 @@ class Admission(Room):
         labels: Mapping[str, str] | None = None,
         older: float | None = None,
         consumer: str | None = None,
+        group: str | None = None,
     ) -> Iterator[Lease]:
         """Yield leases and tickets in the order of their requests.
 
         `key_prefix` needs an owner, unless the caller is a governor: only keys that begin with it.
         `mine`: those of the caller. `labels`: those that have all of these. `older`: those that
         have been in their state for at least this many seconds. `consumer`: those with allocations
-        of the consumer with this UUID.
+        of the consumer with this UUID. `group`: those of the group of requests.
         """
         asked = _leases_asked(pool, state, owner, key_prefix, mine, labels, older)
-        asked.update(consumer=consumer)
+        asked.update(consumer=consumer, group=group)
         for page in self._pages(leases.LIST_LEASES, query=asked):
             yield from page.leases
 

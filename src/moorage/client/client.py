@@ -100,6 +100,10 @@ class Client:
                 that keeps Python's other threads from running must let go within half of it.
             priority: higher goes first.
             labels: shown with the lease.
+            supersede: a group of requests of which only the newest waits: the ticket of the group
+                that waits ends, as SupersededError of its program.
+            cancel_running: also ask the programs that hold leases of the group to stop, see
+                `Holding.asked_to_stop`.
             about: add labels that describe the program: host, user, pid, command and CI job, as
                 `moorage run` does; those in `labels` win. `MOORAGE_LABELS=0` adds none.
             key: names what the lease is for. A program that asks again with the same key and

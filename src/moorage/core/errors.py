@@ -18,6 +18,7 @@ class Code(StrEnum):
     TRAIT_NOT_FOUND = "trait_not_found"
     TOKEN_NOT_FOUND = "token_not_found"
     POOL_NOT_FOUND = "pool_not_found"
+    TEMPLATE_NOT_FOUND = "template_not_found"
     LEASE_NOT_FOUND = "lease_not_found"
     SLOT_NOT_FOUND = "slot_not_found"
     AGENT_NOT_FOUND = "agent_not_found"
@@ -40,6 +41,8 @@ class Code(StrEnum):
     CLASS_EXISTS = "class_exists"
     POOL_EXISTS = "pool_exists"
     POOL_GENERATION = "pool_generation"
+    TEMPLATE_EXISTS = "template_exists"
+    TEMPLATE_GENERATION = "template_generation"
     KEY_REUSED = "key_reused"
     TOKEN_STALE = "token_stale"
     LEASE_ENDED = "lease_ended"
@@ -90,7 +93,8 @@ class Code(StrEnum):
     ASKER_REFUSED = "asker_refused"
     PRIORITY_ABOVE_MAX = "priority_above_max"
     HOLD_ABOVE_MAX = "hold_above_max"
-    # The line is full.
+    # The line, or the template, is full.
+    TEMPLATE_FULL = "template_full"
     QUEUE_FULL = "queue_full"
     OWNER_QUEUE_FULL = "owner_queue_full"
     # Another part of the same tree was refused.

@@ -142,11 +142,20 @@ WISHES_MAX = 32
 """Different sets of labels for which the tickets of one line ask: grants compare each of them with
 each free slot."""
 
+TEMPLATES_MAX = 100
+"""Templates of pools: all are read to make a pool."""
+
+TEMPLATE_POOLS_MAX = 10_000
+"""Highest value of a template's `pools_max`."""
+
 SLOTS_MAX = 2_000
 """Slots that the native API makes in one pool: every decision reads all slots of its pools."""
 
 KEY_LENGTH_MAX = 255
-"""Characters in a lease's idempotency key, a label's value or a slot's name."""
+"""Characters in a lease's idempotency key, a label's value, a slot's name or a group's name."""
+
+GROUP_LEASES_MAX = 64
+"""Granted leases of one group of requests: each new request reads them all."""
 
 ASKED_BYTES_MAX = 2_300
 """Bytes of UTF-8 of a lease's owner and key together: one index contains both."""

@@ -6,15 +6,18 @@ from dataclasses import field
 from datetime import datetime
 from typing import Any, Literal
 
+from moorage.wire.changes import PoolSpecValue
 from moorage.wire.dataclass import dataclass
 from moorage.wire.defaults import (
     PATIENCE_SECONDS,
     PROXY_TTL_SECONDS,
     QUEUE_MAX,
+    TEMPLATE_IDLE_SECONDS,
+    TEMPLATE_POOLS,
     TTL_SECONDS,
     TTL_SECONDS_MAX,
 )
-from moorage.wire.enums import Cause, Expire, OnRetry, Result, State, Until
+from moorage.wire.enums import Cause, Expire, OnRetry, Order, Result, State, Until
 from moorage.wire.pages import PageAsked
 from moorage.wire.slots import LateRelease
 
@@ -51,6 +54,9 @@ class PoolWanted:
 
     `native_slots`: the pool has named slots, which `/v1/pools/{name+}:slots` makes, and no limit.
 
+    `order` newest: of the tickets with one priority, the one that was asked for last goes first, so
+    that others may wait for ever; only their patience bounds that.
+
     The other fields do not bind operators. Only `askers` may ask; null: any owner. Each is an
     owner, `PROJECT/*`, or `role:ROLE` for a role and those above. `priority_max` and `hold_max` are
     the most that a request may ask for. `queue_max_per_owner` is how many tickets of one owner may
@@ -78,6 +84,7 @@ class PoolWanted:
     per_member: int | None = None
     member_group: str | None = None
     native_slots: bool = False
+    order: Order = "oldest"
     generation: int | None = None
     """Refuse if the pool has another generation; 0: refuse if the pool exists; null: no check."""
 
@@ -132,6 +139,7 @@ class Pool:
     per_member: int | None
     member_group: str | None
     native_slots: bool
+    order: Order
     generation: int
     paused: bool
     pause_reason: str
@@ -150,6 +158,8 @@ class Pool:
     first: Lease | None
     created_at: datetime
     updated_at: datetime
+    template: str | None = None
+    """The template that has made it, so that it goes when it is idle; null: it stays."""
     owner_queue_max: int = 0
     """How many tickets of one owner may wait: `queue_max_per_owner`, or its default."""
     paused_until: datetime | None = None
@@ -167,6 +177,43 @@ class PoolPage:
     pools: list[Pool]
     next: str | None
     as_of: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolTemplateWanted:
+    """The complete description of a template: pools whose names begin as its name does.
+
+    A request for such a pool makes it, with these settings, if they let the caller ask. It goes
+    once it was idle for `idle` seconds: no lease, no ticket, no resting unit, not paused. At most
+    `pools_max` pools of the template exist at once. `pool.limit` is required.
+    """
+
+    pool: PoolWanted
+    idle: float = TEMPLATE_IDLE_SECONDS
+    pools_max: int = TEMPLATE_POOLS
+    generation: int | None = None
+    """Refuse if the template has another generation; 0: refuse if it exists; null: no check."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolTemplate:
+    """A template as it is. `pools` is how many pools requests have made from it."""
+
+    name: str
+    pool: PoolSpecValue
+    idle: float
+    pools_max: int
+    pools: int
+    generation: int
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolTemplateList:
+    """All templates, by name."""
+
+    templates: list[PoolTemplate]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,6 +249,18 @@ class AllocationsWanted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SupersedeWanted:
+    """The group of a request: only its newest request waits, in one project or for one owner.
+
+    The ticket of the group that waits ends, as `superseded`. With `cancel_running` the holders of
+    its leases are asked to stop.
+    """
+
+    group: str
+    cancel_running: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseWanted:
     """A request for units of one or more pools, all at once or none.
 
@@ -224,6 +283,7 @@ class LeaseWanted:
     pull: bool = False
     reopen: bool = False
     allocations: AllocationsWanted | None = None
+    supersede: SupersedeWanted | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -254,6 +314,10 @@ class Lease:
     `record` is what its holder has written last; null: nothing. `record_version` is the number of
     writes, and `record_age` the seconds since the last one, or since the grant if there was none;
     null: it was not granted.
+
+    `group` is that of which only the newest request waits; empty: none. `superseded_by` is a later
+    request of it; null: there was none while this was live. `stop_until` is when a lease ends whose
+    holder is asked to stop; null: it is not asked.
     """
 
     id: str
@@ -282,6 +346,9 @@ class Lease:
     record_age: float | None
     waiting: Waiting | None
     """Of a ticket; null after it was granted or has ended."""
+    group: str = ""
+    superseded_by: str | None = None
+    stop_until: datetime | None = None
     late_releases: list[LateRelease] = field(default_factory=list)
     """Of a lease of the lease proxy that is shown alone, see `LateRelease`."""
 
@@ -304,7 +371,8 @@ class LeasesAsked(PageAsked):
     """Which leases to list: of a pool, in a state (waiting, granted, ended), of an owner.
 
     `key_prefix` needs an owner, or a governor's token: only leases whose key begins with it.
-    `id_prefix`: only those whose id begins with it; at least 8 characters.
+    `id_prefix`: only those whose id begins with it; at least 8 characters. `group`: those of the
+    group, in any project.
     `mine`: those of the caller. `label` is NAME=VALUE, and may be repeated: leases that have all of
     these labels. `older` is in seconds: leases that have been in their state for at least this
     time, since the request, the grant or the end. `consumer` is a UUID: leases that have, or ask
@@ -319,6 +387,7 @@ class LeasesAsked(PageAsked):
     owner: str | None = None
     key_prefix: str | None = None
     id_prefix: str | None = None
+    group: str | None = None
     mine: bool = False
     label: list[str] = field(default_factory=list)
     older: float | None = None
@@ -337,7 +406,8 @@ class LeaseAsked:
 class LeaseLooked(LeaseAsked):
     """How long to wait, and for what: until a ticket is granted or ends, or only until it ends.
 
-    Waiting for the end does not extend the life of a ticket or lease.
+    Waiting for the end does not extend the life of a ticket or lease. `asked_to_stop` also waits
+    for the end, but not after the holder is asked to stop.
     """
 
     until: Until = "granted"

@@ -16,6 +16,7 @@ from moorage.wire.enums import (
     Expire,
     Liveness,
     OnRetry,
+    Order,
     PlanOutcome,
     Policy,
     Readiness,
@@ -152,6 +153,27 @@ class PoolSpecValue:
     per_member: int | None
     member_group: str | None
     native_slots: bool | None
+    order: Order | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PoolTemplateValue:
+    """A template of pools, by its name: their settings, and how long they stay when idle."""
+
+    name: str
+    spec: PoolSpecValue
+    idle: float
+    pools_max: int
+    generation: int
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OnDemandValue:
+    """The template of a pool that a request has made."""
+
+    template: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,6 +191,7 @@ class PoolValue:
     waiting: int
     created_at: datetime
     updated_at: datetime
+    on_demand: OnDemandValue | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,6 +258,9 @@ class LeaseValue:
     cause: Cause | None
     detail: str
     outcome: Result | None
+    group: str | None
+    superseded_by: str | None
+    stop_until: datetime | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -395,6 +421,7 @@ VALUES: dict[str, type[Any]] = {
     "inventory": InventoryValue,
     "tags": TagsValue,
     "consumer": ConsumerValue,
+    "pool_template": PoolTemplateValue,
     "pool": PoolValue,
     "slot": SlotValue,
     "lease": LeaseValue,

@@ -21,3 +21,9 @@ PATIENCE_SECONDS = 30.0
 
 PRIORITY_MAX = 1_000_000
 """Highest priority of a ticket; the lowest is its negative."""
+
+TEMPLATE_IDLE_SECONDS = 3_600.0
+"""How long a pool that a request has made stays although nobody uses it."""
+
+TEMPLATE_POOLS = 100
+"""Pools of one template at once."""

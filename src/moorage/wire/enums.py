@@ -15,6 +15,7 @@ Cause = Literal[
     "unheard",
     "retried",
     "unconfirmed",
+    "superseded",
 ]
 """Why a lease ended, or a ticket without a grant (withdrawn, gave_up, unheard, revoked)."""
 
@@ -22,8 +23,12 @@ Result = Literal["ok", "failed", "throttled"]
 """The outcome of a start."""
 
 OnRetry = Literal["keep", "requeue"]
-Until = Literal["granted", "ended"]
-"""What to wait for: a ticket is granted or ends; or a ticket or lease ends."""
+Order = Literal["oldest", "newest"]
+"""Which of the tickets with one priority goes first."""
+
+Until = Literal["granted", "ended", "asked_to_stop"]
+"""What to wait for: a ticket is granted or ends; a ticket or lease ends; or it ends, or is asked to
+stop."""
 
 Expire = Literal["free", "keep"]
 

@@ -68,6 +68,9 @@ KINDS = {
     "pool slot remove": POOL,
     "pool slot resume": POOL,
     "pool slots": POOL,
+    "pool template create": "new",
+    "pool template delete": "template",
+    "pool template show": "template",
     "provider delete": PROVIDER,
     "provider drain": PROVIDER,
     "provider set": PROVIDER,
@@ -81,7 +84,8 @@ KINDS = {
     "token revoke": TOKEN,
     "token rotate": TOKEN,
 }
-"""What each command takes first; "new": what it makes, "client": a command of the single file."""
+"""What each command takes first; "new": what it makes, "client": a command of the single file,
+"template": the whole name of a template."""
 
 MORE = {
     "agent group wait": ["--for", "1h"],

@@ -46,6 +46,8 @@ NAMES: dict[str, dict[str, set[str]]] = {
     "POST /v1/explain": {"class": set(), "trait": set()},
     "PUT /v1/pools/{name+}": {"pool": OPERATORS, "agent group": set(), "reporter group": set()},
     "DELETE /v1/pools/{name+}": NOTHING,
+    "PUT /v1/pool-templates/{name+}": {"template": OPERATORS, "pool": set()},
+    "DELETE /v1/pool-templates/{name+}": NOTHING,
     "POST /v1/pools/{name+}:pause": NOTHING,
     "POST /v1/pools/{name+}:resume": NOTHING,
     "POST /v1/pools/{name+}:rehearse": NOTHING,
@@ -133,6 +135,7 @@ class Attempt:
         """Return whether the name of this kind exists now."""
         paths = {
             "pool": f"/v1/pools/{self.below}",
+            "template": f"/v1/pool-templates/{self.below}/*",
             "agent": f"/v1/agents/{self.uuid}",
             "agent group": f"/v1/groups/{self.below}",
             "reporter group": f"/v1/reporter-groups/{self.reporters}",
@@ -289,6 +292,9 @@ TRIES: dict[str, Callable[[Attempt], object]] = {
     "POST /v1/claims": claim,
     "POST /v1/explain": explain,
     "PUT /v1/pools/{name+}": lambda one: one.send("PUT", f"/v1/pools/{one.below}", {"limit": 1}),
+    "PUT /v1/pool-templates/{name+}": lambda one: one.send(
+        "PUT", f"/v1/pool-templates/{one.below}/*", {"pool": {"limit": 1}}
+    ),
     "POST /v1/pools/{name+}:slots": lambda one: one.send(
         "POST", f"/v1/pools/{slots_of(one)}:slots", {"names": [one.word]}
     ),

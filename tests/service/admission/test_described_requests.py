@@ -50,6 +50,7 @@ OTHER = {
     "forced": True,
     "pull": True,
     "allocations": taking("VCPU"),
+    "group": "g",
 }
 """What makes another request of `REQUEST`."""
 
@@ -57,6 +58,7 @@ SAME = {
     "key": "other",
     "reopen": True,
     "attended": True,
+    "cancel_running": True,  # without a group it means nothing
     "heard_until": Instant(1),
     "roles": frozenset({"admin"}),
     "id": LeaseId("i"),

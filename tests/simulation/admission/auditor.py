@@ -5,7 +5,8 @@ with the package. In short: I1 limit, I2 one holder per slot, I3 gangs whole, I4
 old ones change nothing, I5 nothing leaks, I6 nothing ends before its holder believes so, I7 every
 ticket ends in one way, I8 order, I9 keys, I10 who may release, I11 no unit is free that could be
 granted, I12 pacing, I13 holds, I15 stored sums, I16 time, I18 quotas, I19 slots show exactly their
-leases, I21 pauses end in time. I14 and I20 are the simulation's: restarts, and an end of all
+leases, I21 pauses end in time, I22 only the newest of a group waits, I23 pools on demand stay while
+they are used. I14 and I20 are the simulation's: restarts, and an end of all
 faults.
 """
 
@@ -19,7 +20,7 @@ from moorage.core.admission.model import Lease, Pool, Slot
 from moorage.core.ids import LeaseId
 from moorage.core.service_time import Moment
 from tests.simulation.admission import calls as do
-from tests.simulation.admission import standing
+from tests.simulation.admission import newest, standing
 from tests.simulation.admission.books import Books, LeaseBook, PoolBook, claim, units_in
 from tests.simulation.admission.line import Scan
 
@@ -61,6 +62,9 @@ class Auditor:
         self.began: int | None = None
         """True time at which the only process began, if it has committed nothing yet."""
         self.overdue: dict[LeaseId, int] = {}
+        self.used: dict[str, int] = {}
+        """When each pool was in use for the last time, by service time."""
+        self.in_use: set[str] = set()
         self.true = self.at = self.alive = 0
         self.outage_ended = 0
         self.grants = 0
@@ -107,6 +111,7 @@ class Auditor:
         for one in self.told:
             self._call(one)
         granted = self._leases(changes)
+        newest.one_waits(self.books)
         standing.first_in_line(self.books, self.told)
         for one in self.told:
             known = one.lease is None or self.books.find(one.lease) is not None
@@ -118,6 +123,7 @@ class Auditor:
         standing.limits(self.books, [one for one in granted if not self._aside(one)])
         standing.tokens(self.books, granted)
         self.grants += len(granted)
+        self._note_use()
         for name in set(self.books.pools) - set(self.rows):
             inside = units_in([*self.books.granted(), *self.books.waiting()], name)
             claim(inside == 0, "I7", name, "is gone with what was in it")
@@ -153,8 +159,14 @@ class Auditor:
 
     def _pool(self, name: str, row: Pool | None) -> None:
         if row is None:
+            asked = [one.call for one in self.told if not one.refused]
+            if do.PoolDelete(name) not in asked:
+                newest.goes(self.rows[name], self.books.pools[name], self.used[name], self.at)
             self.rows.pop(name)
             return
+        if name not in self.rows and row.on_demand is not None:
+            newest.made(row, self.told)
+            self.used[name] = self.at
         self.rows[name] = row
         book = self.books.pools.setdefault(name, PoolBook(row.spec))
         before = (book.spec, book.paused, book.paused_until)
@@ -167,6 +179,15 @@ class Auditor:
             ended = book.paused and not row.paused and over
             claim(asked or (ended and book.spec == row.spec), "I10", name, "was changed by nobody")
         book.now(row.spec, row.paused, row.paused_until, self.at)
+
+    def _note_use(self) -> None:
+        """Note which pools are used, or were until this batch."""
+        live = [*self.books.granted(), *self.books.waiting()]
+        for name, pool in self.books.pools.items():
+            inside = units_in(live, name) or pool.paused
+            if inside or name in self.in_use:
+                self.used[name] = self.at
+            (self.in_use.add if inside else self.in_use.discard)(name)
 
     def _call(self, one: Told) -> None:
         """Check that an accepted call is acceptable, and note its consequences."""
@@ -206,8 +227,9 @@ class Auditor:
             assert after is not None
             book = self.books.find(key)
             before = None if book is None else book.seen
+            newest.asked_to_stop(before, after, self.at, self.told)
             if before is None:
-                self._arrived(after)
+                self._arrived(after, changes)
             else:
                 told = [one.lease for one in self.told if isinstance(one.call, do.Report)]
                 standing.went_on(before, after, reported=key in told)
@@ -236,7 +258,7 @@ class Auditor:
         if after.state == "ended" and key in self.books.live:
             self.books.ended[key] = self.books.live.pop(key)
 
-    def _arrived(self, after: Lease) -> None:
+    def _arrived(self, after: Lease, changes: Changes) -> None:
         asked = self.keys.get((after.owner, after.key))
         claim(asked is not None and asked[1] == after.id, "I7", after, "was asked for by nobody")
         assert asked is not None
@@ -245,8 +267,16 @@ class Auditor:
         claim(after.needs == ask.needs and asked == ask.priority, "I3", after, "for", ask)
         old = self.books.find(self.successors.get((after.owner, after.key), LeaseId("")))
         places = [ask.priority, *(() if old is None else (old.seen.priority,))]
+        taken = newest.taken_over(after, changes)
+        places += [] if taken is None else [taken.priority]
         standing.as_operators_want(places, ask.forced, after, self.told)
-        if (after.owner, after.key) not in self.successors:
+        place = newest.taken_over(after, changes)
+        if place is not None:
+            claim(after.newest == place.newest, "I8", after.id, "has another order than", place.id)
+        elif (after.owner, after.key) not in self.successors:
+            orders = {self.books.pools[need.pool].spec.order for need in after.needs}
+            put = any(isinstance(one.call, do.PoolPut) for one in self.told)
+            claim(put or after.newest == ("newest" in orders), "I8", after.id, "in", orders)
             claim(after.arrival > self.arrivals, "I8", after.id, "arrived as", after.arrival)
         self.arrivals = max(self.arrivals, after.arrival)
 
@@ -274,6 +304,8 @@ class Auditor:
                 self._unheard(book, after, after.ttl)
                 claim(before and before.state == "granted", "I7", after.id, "was no lease")
                 claim(not after.keep, "I5", after.id, "is to be kept and was ended")
+            case "superseded":
+                newest.superseded(self.books, before, after, self.at, self.told)
             case "unheard":
                 self._unheard(book, after, after.patience)
                 claim(before and before.state == "waiting", "I7", after.id, "was no ticket")
@@ -395,6 +427,8 @@ class Auditor:
             claim(until is None or until + self.slack > self.at, "I21", name, "is still paused")
         for key, book in self.books.live.items():
             lease = book.seen
+            if lease.stop_until is not None:
+                claim(lease.stop_until + self.slack > self.at, "I22", key, "does not stop")
             if lease.hold_until is not None and lease.state == "granted":
                 claim(lease.hold_until + self.slack > self.at, "I13", key, "outlives its hold")
             if lease.state == "granted" and (lease.keep or lease.ttl is None):

@@ -21,6 +21,8 @@ class Ask:
     forced: bool = False
     pull: bool = False
     allocations: str | None = None
+    group: str = ""
+    cancel_running: bool = False
 
 
 @dataclass(frozen=True)
@@ -103,6 +105,15 @@ class PoolPut:
 
 
 @dataclass(frozen=True)
+class TemplatePut:
+    """Make or change a template of pools."""
+
+    name: str
+    spec: PoolSpec
+    idle: int
+
+
+@dataclass(frozen=True)
 class PoolPause:
     """Pause or resume a pool; `lasts`: microseconds until the pause ends by itself."""
 
@@ -137,6 +148,7 @@ Call = (
     | Retry
     | Report
     | PoolPut
+    | TemplatePut
     | PoolPause
     | PoolDelete
     | Sweep

@@ -11,11 +11,12 @@ from moorage.core.admission.facts import Changes
 from moorage.core.admission.facts import Keys as AdmissionKeys
 from moorage.core.admission.model import Lease, PoolSpec, Slot
 from moorage.core.admission.requests import LeaseRequest, Proof
+from moorage.core.admission.templates import TemplateWish
 from moorage.core.ids import ConsumerId, LeaseId, ProviderId
 from moorage.core.ledger.inventory import InventorySpec
 from moorage.core.service_time import When
 from moorage.service.access.audit import Actor
-from moorage.service.admission import ending, lease_cases, pool_cases
+from moorage.service.admission import ending, lease_cases, pool_cases, template_cases
 from moorage.service.app import Service
 from moorage.service.batch.ledger_share import LeaseAllocations, request_from, text_of
 from moorage.service.batch.use_case import UseCase
@@ -24,7 +25,7 @@ from moorage.service.batch.world import Keys, World
 from moorage.service.ledger import provider_cases
 from tests.simulation.admission import calls as do
 from tests.simulation.admission.memory import Memory
-from tests.simulation.admission.server import pool_put
+from tests.simulation.admission.server import POOLS_MAX, pool_put
 
 CLASSES = frozenset({"VCPU"})
 OPERATOR = Actor("operator", None, "operator")
@@ -62,7 +63,8 @@ def case_of(call: do.Call, memory: Memory, new_id: Callable[[], LeaseId]) -> Use
     """Return the use case for a call."""
     match call:
         case do.Ask():
-            return lease_cases.LeaseAcquire(LeaseId(""), request=_ask(call, new_id()))
+            request = _ask(call, new_id())
+            return lease_cases.LeaseAcquire(LeaseId(""), request=request, asker=OPERATOR)
         case do.Poll(lease):
             return lease_cases.LeasePoll(lease, scan=True)
         case do.Renew(lease, owner, token):
@@ -93,6 +95,9 @@ def _pool_case(call: do.Call, memory: Memory) -> UseCase[Any]:
             return SlottedPut(name, spec, list(memory.slots[name].values()))
         case do.PoolPut(name, spec):
             return pool_cases.PoolPut(name=name, by=OPERATOR, spec=spec, generation=None)
+        case do.TemplatePut(name, spec, idle):
+            wish = TemplateWish(spec, idle, POOLS_MAX)
+            return template_cases.TemplatePut(name=name, by=OPERATOR, wish=wish, generation=None)
         case do.PoolPause(name, paused, lasts):
             return pool_cases.PoolPause(name=name, by=OPERATOR, paused=paused, lasts=lasts)
         case do.PoolDelete(name):
@@ -113,12 +118,14 @@ def _ask(ask: do.Ask, lease: LeaseId) -> LeaseRequest:
         patience=ask.patience,
         forced=ask.forced,
         allocations=None if ask.allocations is None else _holding(ask),
+        group=ask.group,
+        cancel_running=ask.cancel_running,
     )
 
 
 def structs_of(ask: do.Ask) -> tuple[Any, ...]:
     """Return a request without its key."""
-    return (ask.owner, ask.needs, ask.priority, ask.ttl, ask.hold, ask.patience)
+    return (ask.owner, ask.needs, ask.priority, ask.ttl, ask.hold, ask.patience, ask.group)
 
 
 def _holding(ask: do.Ask) -> str:
@@ -136,6 +143,7 @@ def plain(changes: Changes) -> Changes:
         pools=dict(changes.pools),
         leases=leases,
         slots=dict(changes.slots),
+        templates=dict(changes.templates),
         outcomes=list(changes.outcomes),
         heard=dict(changes.heard),
         postponed=set(changes.postponed),

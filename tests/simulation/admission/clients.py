@@ -59,6 +59,8 @@ class Wishes:
     forced: bool = False
     pull: bool = False
     allocations: str | None = None
+    group: str = ""
+    cancel_running: bool = False
     work: int = 5 * SECOND
 
 
@@ -116,6 +118,8 @@ class Client:
             forced=wishes.forced,
             pull=wishes.pull,
             allocations=wishes.allocations,
+            group=wishes.group,
+            cancel_running=wishes.cancel_running,
         )
 
     def _insist(self, ask: do.Ask) -> Steps:
@@ -201,6 +205,8 @@ class Client:
             answer = yield do.Renew(lease.id, self.owner, lease.token)
             if isinstance(answer, Seen):
                 until = self._relies(answer, sent)
+                if answer.lease.stop_until is not None and not self._slips():
+                    break  # a newer request of its group asks it to stop
             elif answer is not LOST or (until is not None and self.world.now >= until):
                 return False  # it has lost its lease, and stops
         return (yield from self._gives_back(lease))

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from msgspec import structs
 
 from moorage.core.admission.facts import Changes, Facts, Keys, Line
-from moorage.core.admission.model import Lease, Pool, Slot, due_of
+from moorage.core.admission.model import Lease, Pool, Slot, Template, due_of
+from moorage.core.admission.superseding import group_key
 from moorage.core.clock import Instant
 from moorage.core.ids import LeaseId
 from moorage.core.service_time import Timeline
@@ -18,8 +19,8 @@ DUE_MAX = 100
 
 
 def rank(lease: Lease) -> tuple[int, int]:
-    """Return the order of a line: higher priority first, then earlier arrival."""
-    return (-lease.priority, lease.arrival)
+    """Return the order of a line: higher priority first, then earlier, or later, arrival."""
+    return (-lease.priority, -lease.arrival if lease.newest else lease.arrival)
 
 
 @dataclass
@@ -31,6 +32,7 @@ class Memory:
     timeline: Timeline = field(default_factory=Timeline)
     arrivals: int = 0
     pools: dict[str, Pool] = field(default_factory=dict)
+    templates: dict[str, Template] = field(default_factory=dict)
     leases: dict[LeaseId, Lease] = field(default_factory=dict)
     """Those that live; the ended ones are apart."""
     ended: dict[LeaseId, Lease] = field(default_factory=dict)
@@ -69,6 +71,9 @@ class Memory:
         asked = {key: self.asked[key] for key in keys.asked if key in self.asked}
         for key in asked.values():
             leases[key] = self._found(key)
+        for lease in self.leases.values():
+            if lease.group and group_key(lease.owner, lease.group) in keys.groups:
+                leases[lease.id] = lease
         names = set(keys.pools) | set(keys.ends)
         due = self._due(keys.due)
         for key in due:
@@ -91,6 +96,10 @@ class Memory:
             slots={name: dict(self.slots.get(name, {})) for name in pools},
             due=due,
         )
+        if keys.templates or not keys.makable <= pools.keys():
+            made = [one.on_demand.template for one in self.pools.values() if one.on_demand]
+            facts.templates = dict(self.templates)
+            facts.made = {name: made.count(name) for name in self.templates}
         facts.held = self._held(pools, keys.quotas)
         for lease in keys.heads & leases.keys():
             for need in leases[lease].needs:
@@ -115,6 +124,9 @@ class Memory:
         """Make the changes of a batch the truth."""
         if changes.arrivals is not None:
             self.arrivals = changes.arrivals
+        for name, template in changes.templates.items():
+            assert template is not None, "nobody takes templates away here"
+            self.templates[name] = template
         for name, pool in changes.pools.items():
             if pool is None:
                 del self.pools[name]

@@ -1,10 +1,14 @@
 """The world of a seed: pools of every kind, and their clients."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from random import Random
+
+from msgspec import structs
 
 from moorage.core.admission.model import Need, Pacing, PoolSpec, Slot
 from moorage.core.clock import Instant
+from moorage.wire.enums import Order
 from tests.simulation.admission.clients import SECOND, Wishes
 
 CAPACITY = 3
@@ -33,6 +37,43 @@ def specs(random: Random) -> Iterator[tuple[str, PoolSpec]]:
                 expire=random.choice(["free", "free", "free", "keep"]),
             ),
         )
+
+
+GROUPS = ("main", "main", "branch")
+
+IDLE = 6 * SECOND
+"""How long the pools of templates stay, see `specs_of`."""
+
+TEMPLATE = "made/*"
+
+
+def specs_of(random: Random, plain: dict[str, PoolSpec]) -> dict[str, PoolSpec]:
+    """Return pools of which some grant to the newest first, or are made on demand.
+
+    All have one order, because gangs need pools of one.
+    """
+    order: Order = random.choice(["oldest", "oldest", "newest"])
+    on_demand = random.random() < 0.3
+    found = {}
+    for name, spec in plain.items():
+        made = on_demand and spec.limit is not None and random.random() < 0.7
+        fresh = TEMPLATE.replace("*", name.removeprefix("pool/")) if made else name
+        found[fresh] = structs.replace(spec, order=order)
+    made_specs = [spec for name, spec in found.items() if is_made(name)]
+    # All pools of a template have its settings.
+    return {name: made_specs[0] if is_made(name) else spec for name, spec in found.items()}
+
+
+def is_made(name: str) -> bool:
+    """Is a pool of this name made on demand?"""
+    return name.startswith(TEMPLATE.removesuffix("*"))
+
+
+def grouped(random: Random, wishes: Wishes) -> Wishes:
+    """Return the wishes of a client that may be in a group."""
+    if random.random() < 0.6:
+        return wishes
+    return replace(wishes, group=random.choice(GROUPS), cancel_running=random.random() < 0.5)
 
 
 def pacing(random: Random) -> Pacing | None:

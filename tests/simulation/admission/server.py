@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from moorage.core import service_time
-from moorage.core.admission import expiry, leases, operator_actions, pools
+from moorage.core.admission import expiry, leases, operator_actions, pools, templates
 from moorage.core.admission.admit import TicketsNeeded, admit
 from moorage.core.admission.facts import Changes, Facts, Keys
 from moorage.core.admission.model import Lease, Pool, PoolSpec
 from moorage.core.admission.requests import LeaseRequest, Proof
+from moorage.core.admission.superseding import group_key
+from moorage.core.admission.templates import TemplateWish
 from moorage.core.clock import Instant
 from moorage.core.errors import Error
 from moorage.core.ids import LeaseId
@@ -21,6 +23,9 @@ from moorage.core.service_time import Moment, Timeline
 from tests.simulation.admission import calls as do
 from tests.simulation.admission.auditor import Auditor
 from tests.simulation.admission.memory import Memory
+
+POOLS_MAX = 2
+"""Pools of one template at once."""
 
 ALIVE = 5_000_000
 """How old `alive_at` may become before a batch that changes nothing else writes it."""
@@ -149,12 +154,15 @@ class Server:
                 return leases.hold(facts, moment, lease, proof, hold, at_most=at_most)
             case do.Retry(lease, owner, token, ask):
                 new = self._ask(ask, moment)
-                wish = leases.Retry(new)
-                return leases.retry(facts, moment, wall, lease, Proof(owner, token), wish)
+                again = leases.Retry(new)
+                return leases.retry(facts, moment, wall, lease, Proof(owner, token), again)
             case do.Report(lease, owner, token, result):
                 return leases.outcome(facts, moment, lease, Proof(owner, token), result, "")
             case do.PoolPut(name, spec):
                 return pool_put(facts, moment, wall, name, spec)
+            case do.TemplatePut(name, spec, idle):
+                wish = TemplateWish(spec, idle, POOLS_MAX)
+                return templates.put(facts, wall, name, wish)
             case do.PoolPause(name, paused, lasts):
                 until = None if lasts is None else Instant(moment.at + lasts)
                 return pools.pause(facts, moment, wall, name, paused, until=until)
@@ -179,6 +187,8 @@ class Server:
             forced=ask.forced,
             pull=ask.pull,
             allocations=ask.allocations,
+            group=ask.group,
+            cancel_running=ask.cancel_running,
             heard_until=Instant(moment.alive + ask.patience),
         )
 
@@ -232,7 +242,14 @@ def keys_of(call: do.Call, moment: Moment) -> Keys:
     """Return the keys of a call's decision."""
     match call:
         case do.Ask():
-            return Keys(pools={need.pool for need in call.needs}, asked={(call.owner, call.key)})
+            return Keys(
+                pools={need.pool for need in call.needs},
+                asked={(call.owner, call.key)},
+                groups={group_key(call.owner, call.group)} if call.group else set(),
+                makable={need.pool for need in call.needs},
+            )
+        case do.TemplatePut():
+            return Keys(templates=True)
         case do.Retry():
             ask = call.ask
             names = {need.pool for need in ask.needs}

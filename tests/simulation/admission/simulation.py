@@ -59,7 +59,9 @@ class Simulation:
         self.queue: list[tuple[do.Call, Callable[[Any], None]]] = []
         self.batch_at: int | None = None
         self.sweep_at: int | None = None
-        self.specs = dict(scenarios.specs(self.random))
+        self.more = Random(f"newest {seed}")
+        """For what was added later, so that the other choices of a seed stay."""
+        self.specs = scenarios.specs_of(self.more, dict(scenarios.specs(self.random)))
         self.clients: list[Client] = []
         self.working = 0
         self.jump_unseen = False
@@ -114,13 +116,19 @@ class Simulation:
                 slots = scenarios.slots(self.random, name)
                 self.memory.slots[name] = {slot.name: slot for slot in slots}
                 self.auditor.slots_made(slots)
-            self.queue.append((do.PoolPut(name, spec), lambda _: None))
+            put: do.Call = do.PoolPut(name, spec)
+            if scenarios.is_made(name):
+                put = do.TemplatePut(scenarios.TEMPLATE, spec, scenarios.IDLE)
+            self.queue.append((put, lambda _: None))
         self._work()
         shared = self.random.random() < 0.5  # so that quotas bind
         for n in range(self.random.randrange(2, 8)):
             wishes = scenarios.wishes(self.random, self.specs)
             name = f"client-{n}"
             owner = f"owner-{n % 2}" if shared else name
+            wishes = scenarios.grouped(self.more, wishes)
+            if wishes.group and self.more.random() < 0.5:
+                owner = f"project-{n % 2}/{owner}"  # whose groups are those of the project
             client = Client(self, name, owner, Random(self.random.random()), wishes)
             self.clients.append(client)
             self._later(self.random.randrange(2 * SECOND), self._step(client.run()))
@@ -319,7 +327,10 @@ class Simulation:
         while self.faulty:
             yield self.random.randrange(25 * SECOND)
             name = self.random.choice(names)
+            spared = scenarios.is_made(name) and self.more.random() < 0.8
             match self.random.randrange(7):
+                case 0 | 1 if spared:
+                    pass  # a pool that an operator changes is not one on demand any more
                 case 0 | 1:
                     yield do.PoolPut(name, self._changed(name))
                 case 2:

@@ -10,11 +10,12 @@ from moorage.core.admission.model import FencingToken, Lease, Pool, PoolSpec
 from moorage.core.ids import LeaseId
 from tests.simulation.admission import calls as do
 from tests.simulation.admission.books import Books, claim, units_in
+from tests.simulation.admission.line import place
 
 GRANTED = ("token", "granted_at", "slots")
 """The values fixed by a grant."""
 
-FIXED = ("owner", "key", "digest", "needs", "arrival", "asked_at", "pull")
+FIXED = ("owner", "key", "digest", "needs", "arrival", "asked_at", "pull", "newest", "group")
 """The values fixed by a request. Priority and force: see `as_operators_want`."""
 
 
@@ -55,10 +56,10 @@ def first_in_line(books: Books, told: list[Any]) -> None:
         if book is None or one.call.lease in later:
             continue
         pools = {need.pool for need in book.seen.needs}
-        place = (-book.seen.priority, book.seen.arrival)
+        mine = place(book.seen)
         for other in books.waiting():
             meets = other.id not in later and any(need.pool in pools for need in other.needs)
-            ahead = (-other.priority, other.arrival) < place
+            ahead = place(other) < mine
             claim(not meets or not ahead, "I8", one.call.lease, "is not first:", other.id)
 
 
@@ -132,5 +133,5 @@ def token_of(lease: Lease) -> FencingToken:
 
 def rest_after(lease: Lease, spec: PoolSpec) -> int:
     """Return how long the units of a lease rest: longer if its holder did not give them back."""
-    lost = lease.cause in ("revoked", "ttl_over")
+    lost = lease.cause in ("revoked", "ttl_over", "superseded")
     return max(spec.cooldown, spec.lock_delay) if lost else spec.cooldown

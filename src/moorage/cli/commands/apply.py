@@ -10,18 +10,26 @@ import msgspec
 from moorage.cli.support.command import administering, at_server
 from moorage.cli.support.options import example, json_option
 from moorage.cli.support.output import FAILED, USAGE, Failure, say, show_json
-from moorage.cli.support.pool_files import Difference, differences, read
+from moorage.cli.support.pool_files import (
+    Difference,
+    differences,
+    read_all,
+    template_differences,
+)
 from moorage.cli.support.terminal import can_ask
 from moorage.cli.support.views.pool_text import changed_of
 from moorage.client.admission import Admission
 from moorage.client.transport import RefusedError
+from moorage.core.admission import templates
 from moorage.core.admission.facts import Facts
 from moorage.core.admission.pools import new_pool, put
+from moorage.core.admission.templates import TemplateWish
 from moorage.core.clock import Instant
 from moorage.core.errors import Error
 from moorage.core.service_time import Moment
 from moorage.service.admission.pool_specs import spec_of
-from moorage.wire.admission import Pool, PoolWanted
+from moorage.service.values import microseconds
+from moorage.wire.admission import Pool, PoolTemplateWanted, PoolWanted
 
 ORIGIN = Instant(0)
 """A placeholder for rules that do not use the time."""
@@ -46,17 +54,21 @@ ORIGIN = Instant(0)
 def apply(path: str, yes: bool, dry_run: bool, as_json: bool) -> None:
     """Compare pools with FILE and apply the differences.
 
-    Pools that are not in FILE are left alone, and repeating the command is harmless. If one pool in
-    FILE is not valid, nothing is changed. The exit code is 4 if a pool was changed by someone else
-    at the same time.
+    Pools and templates that are not in FILE are left alone, and repeating the command is harmless.
+    If one in FILE is not valid, nothing is changed. The exit code is 4 if one was changed by
+    someone else at the same time.
     """
     asks = not (yes or dry_run)
     alone = not can_ask(as_json=as_json)
-    wanted = read(path)
+    wanted = read_all(path)
     with at_server(Admission) as admission:
         there = list(admission.pools())
-        _check(path, wanted, {pool.name: pool for pool in there})
-        found = differences(wanted, there)
+        _check(path, wanted.pools, {pool.name: pool for pool in there})
+        _check_templates(path, wanted.templates)
+        # An older server has no templates: a file without them does not ask for them.
+        made = admission.pool_templates() if wanted.templates else []
+        found = differences(wanted.pools, there)
+        found += template_differences(wanted.templates, made)
         due = [one for one in found if one.action != "keep"]
         if not as_json:
             for one in found:
@@ -71,13 +83,19 @@ def apply(path: str, yes: bool, dry_run: bool, as_json: bool) -> None:
         if applied and asks and not click.confirm("Apply these changes?"):
             raise Failure(FAILED, "nothing was changed")
         for one in due if applied else ():
-            with _named(one.name):
-                admission.pool_put(one.name, one.wanted)
+            if isinstance(one.wanted, PoolTemplateWanted):
+                with _named("template", one.name):
+                    admission.pool_template_put(one.name, one.wanted)
+            else:
+                with _named("pool", one.name):
+                    admission.pool_put(one.name, one.wanted)
             if not as_json:
                 done = "created" if one.action == "create" else "changed"
                 say(f"{done} {one.name}")
     if as_json:
-        show_json({"applied": applied, "pools": [_as_json(one) for one in found]})
+        pools = [_as_json(one) for one in found if one.name in wanted.pools]
+        others = [_as_json(one) for one in found if one.name in wanted.templates]
+        show_json({"applied": applied, "pools": pools, "templates": others})
 
 
 def _check(path: str, wanted: Mapping[str, PoolWanted], there: Mapping[str, Pool]) -> None:
@@ -92,13 +110,23 @@ def _check(path: str, wanted: Mapping[str, PoolWanted], there: Mapping[str, Pool
             raise Failure(USAGE, f"{path}: pool {name}: {error.message}") from None
 
 
+def _check_templates(path: str, wanted: Mapping[str, PoolTemplateWanted]) -> None:
+    """Check the templates of a file likewise. Raises Failure: 2."""
+    for name, one in wanted.items():
+        try:
+            wish = TemplateWish(spec_of(one.pool), microseconds("idle", one.idle), one.pools_max)
+            templates.put(Facts(), ORIGIN, name, wish)
+        except Error as error:
+            raise Failure(USAGE, f"{path}: template {name}: {error.message}") from None
+
+
 @contextmanager
-def _named(pool: str) -> Iterator[None]:
-    """Add the pool's name to a refusal; the pools before it have been applied."""
+def _named(noun: str, name: str) -> Iterator[None]:
+    """Add what was refused to a refusal; what is before it in the file has been applied."""
     try:
         yield
     except RefusedError as refusal:
-        said = f"pool {pool}: {refusal}"
+        said = f"{noun} {name}: {refusal}"
         raise RefusedError(refusal.status, refusal.code, said, refusal.request_id) from None
 
 

@@ -99,6 +99,9 @@ attach(group)
 @click.option("--mine", is_flag=True, help="Only leases and tickets of the caller.")
 @label_option("Only leases with this label, NAME=VALUE; may be repeated.")
 @click.option(
+    "--group", help="Only leases and tickets of this group, see `moorage run --supersede`."
+)
+@click.option(
     "--unheard",
     is_flag=True,
     help="Only leases that were not renewed in time and keep their units.",

@@ -20,6 +20,7 @@ IRREVERSIBLE: Final = {
     "group delete": "Delete the group {}, with its pins and what it has reported",
     "lease revoke": "End {}",
     "pool delete": "Delete the pool {}, with its settings and its past",
+    "pool template delete": "Delete the template {}; its pools stay until they are idle",
     "pool slot remove": "Remove the slot {}",
     "provider delete": "Delete the provider {}, with its inventories and traits",
     "token revoke": "Revoke the token {}? Programs that use it stop",

@@ -1,15 +1,16 @@
 """Files of pools in TOML or YAML, and their differences to the existing pools.
 
-A file has one table, `pools`, from names of pools to their properties, which are those of
-`wire.admission.PoolWanted`. Durations are seconds, or texts such as `20m`.
+A file has the table `pools`, from names of pools to their properties, which are those of
+`wire.admission.PoolWanted`, or the table `templates`, from names of templates to the properties of
+their pools and `idle` and `pools_max`, or both. Durations are seconds, or texts such as `20m`.
 """
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
@@ -17,18 +18,30 @@ from moorage.cli.support.documents import YAML_ENDINGS, reason_of, yaml_read
 from moorage.cli.support.durations import NONE, pacing_parse
 from moorage.cli.support.output import USAGE, Failure
 from moorage.cli.support.views.pool_text import PROPERTIES, paced, property_text, wanted_of
-from moorage.wire.admission import DURATIONS, Pacing, Pool, PoolWanted
+from moorage.wire.admission import (
+    DURATIONS,
+    Pacing,
+    Pool,
+    PoolTemplate,
+    PoolTemplateWanted,
+    PoolWanted,
+)
 from moorage.wire.durations import seconds_of
+
+T = TypeVar("T")
+
+SIZES = ("idle", "pools_max")
+"""Properties of a template besides those of its pools."""
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The description of one pool in a file, and its differences to the existing pool."""
+    """The description of a pool or template in a file, and its differences to the existing one."""
 
     name: str
     action: Literal["create", "change", "keep"]
-    wanted: PoolWanted
-    """The description, with the generation of the existing pool; 0 if there is none."""
+    wanted: PoolWanted | PoolTemplateWanted
+    """The description, with the generation of the existing one; 0 if there is none."""
     changes: dict[str, tuple[Any, Any]]
     """Old and new values by property; for a new pool the old ones are the defaults."""
 
@@ -48,8 +61,21 @@ class Difference:
         ]
 
 
+@dataclass(frozen=True, slots=True)
+class Described:
+    """What a file describes, by name."""
+
+    pools: dict[str, PoolWanted]
+    templates: dict[str, PoolTemplateWanted]
+
+
 def read(path: str) -> dict[str, PoolWanted]:
     """Return the pools that a file describes. Raises Failure: 2."""
+    return read_all(path).pools
+
+
+def read_all(path: str) -> Described:
+    """Return the pools and templates that a file describes. Raises Failure: 2."""
     import tomllib  # deferred: most commands about pools read no file
 
     try:
@@ -57,25 +83,49 @@ def read(path: str) -> dict[str, PoolWanted]:
         described: Any = yaml_read(text) if path.endswith(YAML_ENDINGS) else tomllib.loads(text)
     except (OSError, ValueError) as error:
         raise Failure(USAGE, f"cannot read {path}: {reason_of(error)}") from None
-    pools = described.get("pools") if isinstance(described, dict) else None
-    if not isinstance(pools, dict) or described.keys() != {"pools"}:
-        raise Failure(USAGE, f"{path}: the file must have one table, 'pools', and nothing else")
+    tables = described if isinstance(described, dict) else {}
+    known = tables.keys() <= {"pools", "templates"}
+    if not (tables and known and all(isinstance(one, dict) for one in tables.values())):
+        raise Failure(
+            USAGE, f"{path}: the file must have the table 'pools' or 'templates', and nothing else"
+        )
+    return Described(
+        _converted(path, "pool", tables.get("pools", {}), _wanted),
+        _converted(path, "template", tables.get("templates", {}), _template),
+    )
+
+
+def _converted(
+    path: str, noun: str, table: dict[Any, Any], convert: Callable[[Any], T]
+) -> dict[str, T]:
     wanted = {}
-    for name, properties in pools.items():
+    for name, properties in table.items():
         try:
-            wanted[str(name)] = _wanted({} if properties is None else properties)
+            wanted[str(name)] = convert({} if properties is None else properties)
         except ValueError as error:
-            raise Failure(USAGE, f"{path}: pool {name}: {error}") from None
+            raise Failure(USAGE, f"{path}: {noun} {name}: {error}") from None
     return wanted
 
 
-def _wanted(properties: Any) -> PoolWanted:
+def _template(properties: Any) -> PoolTemplateWanted:
+    """Return the description of a template. Raises ValueError."""
+    if not isinstance(properties, dict):
+        raise ValueError("the properties of a template must be a table")
+    sizes = {name: value for name, value in properties.items() if name in SIZES}
+    if "idle" in sizes:
+        sizes["idle"] = _seconds(sizes["idle"])
+    rest = {name: value for name, value in properties.items() if name not in SIZES}
+    pool = _wanted(rest, (*PROPERTIES, *SIZES))
+    return replace(msgspec.convert({"pool": {}, **sizes}, PoolTemplateWanted), pool=pool)
+
+
+def _wanted(properties: Any, known: Sequence[str] = PROPERTIES) -> PoolWanted:
     """Return the description of a pool. Raises ValueError."""
     if not isinstance(properties, dict):
         raise ValueError("the properties of a pool must be a table")
     unknown = properties.keys() - {*PROPERTIES}
     if unknown:
-        raise ValueError(_unknown(min(map(str, unknown)), PROPERTIES))
+        raise ValueError(_unknown(min(map(str, unknown)), known))
     return msgspec.convert(
         {name: _value(name, value) for name, value in properties.items()}, PoolWanted
     )
@@ -119,6 +169,41 @@ def differences(wanted: Mapping[str, PoolWanted], there: Iterable[Pool]) -> list
     """Compare descriptions with the existing pools; other existing pools are ignored."""
     pools = {pool.name: pool for pool in there}
     return [_difference(name, one, pools.get(name)) for name, one in wanted.items()]
+
+
+def template_differences(
+    wanted: Mapping[str, PoolTemplateWanted], there: Iterable[PoolTemplate]
+) -> list[Difference]:
+    """Compare descriptions with the existing templates; other existing ones are ignored."""
+    templates = {template.name: template for template in there}
+    return [_template_difference(name, one, templates.get(name)) for name, one in wanted.items()]
+
+
+def _template_difference(
+    name: str, wanted: PoolTemplateWanted, template: PoolTemplate | None
+) -> Difference:
+    usual = PoolTemplateWanted(pool=PoolWanted())
+    before: PoolTemplateWanted | PoolTemplate = usual if template is None else template
+    pairs = {what: (getattr(before.pool, what), getattr(wanted.pool, what)) for what in PROPERTIES}
+    pairs["pacing"] = (
+        None if template is None else pacing_of(template),
+        paced(wanted.pool.pacing, wanted.pool.limit, wanted.pool.hold),
+    )
+    pairs |= {what: (getattr(before, what), getattr(wanted, what)) for what in SIZES}
+    changes = {what: (was, shall) for what, (was, shall) in pairs.items() if was != shall}
+    action: Literal["create", "change", "keep"] = "change" if changes else "keep"
+    return Difference(
+        name,
+        "create" if template is None else action,
+        replace(wanted, generation=0 if template is None else template.generation),
+        changes,
+    )
+
+
+def pacing_of(template: PoolTemplate) -> Pacing | None:
+    """Return the pacing of the pools of a template."""
+    pacing = template.pool.pacing
+    return None if pacing is None else Pacing(**asdict(pacing))
 
 
 def _difference(name: str, wanted: PoolWanted, pool: Pool | None) -> Difference:

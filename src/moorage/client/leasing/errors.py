@@ -37,6 +37,25 @@ class RevokedError(NotGrantedError):
         super().__init__("revoked", message)
 
 
+class SupersededError(NotGrantedError):
+    """A newer request of the same group waits or runs instead; the message names it.
+
+    Do not ask again: that would be the newest request, and end the other one.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__("superseded", message)
+
+
+class AskedToStopError(MoorageError):
+    """A newer request of the group asks the holder of a valid lease to stop and to release it."""
+
+    def __init__(self, lease_id: str, reason: str) -> None:
+        super().__init__(f"lease {lease_id}: {reason}")
+        self.lease_id = lease_id
+        self.reason = reason
+
+
 class LeaseLostError(MoorageError):
     """The lease ended before it was released, or may have: others may have its units now.
 

@@ -12,9 +12,11 @@ from types import TracebackType
 from moorage.client.leasing.around import enter, leases_here, leave
 from moorage.client.leasing.at_exit import HELD
 from moorage.client.leasing.errors import (
+    AskedToStopError,
     LeaseLostError,
     NotInTimeError,
     RevokedError,
+    SupersededError,
     WithdrawnError,
 )
 from moorage.client.leasing.options import RELEASE_SECONDS, HoldingOptions
@@ -40,6 +42,7 @@ ERRORS: dict[str, Callable[[str], MoorageError]] = {
     "unreachable": UnreachableError,
     "withdrawn": WithdrawnError,
     "revoked": RevokedError,
+    "superseded": SupersededError,
 }
 """The errors for callers by `NotGrantedError.why`."""
 
@@ -101,10 +104,18 @@ class Holding:
         """Whether its hold has ended it, as requested."""
         return self._keeper is not None and not self._forked and self._keeper.over
 
+    @property
+    def asked_to_stop(self) -> str | None:
+        """Why its holder is to stop and to release it, although it is valid; None: it is not."""
+        held = self._keeper is not None and self._held and not self._forked
+        return self._keeper.asked_to_stop if held and self._keeper is not None else None
+
     def check(self) -> None:
-        """Raise LeaseLostError if it is lost."""
+        """Raise LeaseLostError if it is lost, AskedToStopError if its holder is to stop."""
         if (reason := self.lost) is not None:
             raise LeaseLostError(self.id, reason)
+        if (reason := self.asked_to_stop) is not None:
+            raise AskedToStopError(self.id, reason)
 
     def report(self, result: str, detail: str = "") -> None:
         """Set the outcome (ok, failed or throttled) that the server gets with the release."""
@@ -119,6 +130,7 @@ class Holding:
             UnreachableError: no server answered for `unreachable_after`.
             WithdrawnError: its owner has withdrawn it while it waited.
             RevokedError: an operator has removed it from the line.
+            SupersededError: a newer request of its group waits or runs instead.
         """
         with self._state:
             if self._acquiring is not None:
@@ -232,7 +244,8 @@ class Holding:
     def _hold(self, grant: Grant) -> None:
         keeper = None
         if grant.term is not None:
-            keeper = Renewer(self._leases, grant, grant.term, self._noticed, self._options.patient)
+            patient, grouped = self._options.patient, bool(self._options.wish.group)
+            keeper = Renewer(self._leases, grant, grant.term, self._noticed, patient, grouped)
         with self._state:
             if self._abandoned:
                 raise NotGrantedError("withdrawn", "withdrawn")

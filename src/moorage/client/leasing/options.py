@@ -51,6 +51,8 @@ def options_of(
     ttl: Duration | None = None,
     priority: int = 0,
     labels: Mapping[str, str] | None = None,
+    supersede: str | None = None,
+    cancel_running: bool = False,
     about: bool = True,
     key: str | None = None,
     unreachable_after: Duration = UNREACHABLE_AFTER,
@@ -62,6 +64,8 @@ def options_of(
     needs = {pool: units} if isinstance(pool, str) else dict(pool)
     if not needs or min(needs.values()) < 1:
         raise ValueError(f"a lease needs at least one unit of one pool: {needs!r}")
+    if cancel_running and not supersede:
+        raise ValueError("cancel_running needs the group: supersede")
     silence = _seconds(unreachable_after)
     wish = LeaseRequest(
         needs=tuple(sorted(needs.items())),
@@ -72,6 +76,8 @@ def options_of(
         about=_describing() if about else (),
         patience=max(patience_for(silence), 0.0 if key is None else KEPT_SECONDS),
         slot_labels=() if slot is None else _slot_labels(pool, slot),
+        group=supersede or "",
+        cancel_running=cancel_running,
         standing=key is not None,
     )
     patience = Patience(wait=_seconds(wait), unreachable_after=silence)

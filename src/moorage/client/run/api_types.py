@@ -44,6 +44,10 @@ class LeaseRequest(NamedTuple):
     """
     slot_labels: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = ()
     """Labels that the slots must have, by pool."""
+    group: str = ""
+    """Only its newest request waits; empty: none."""
+    cancel_running: bool = False
+    """Also ask the holders of leases of the group to stop."""
     standing: bool = False
     """The key stands for more than one attempt. Between them the ticket keeps its place, but is not
     granted (`pull`), and after the lease has ended, the key gets a new one (`reopen`).
@@ -60,12 +64,16 @@ class LeaseRequest(NamedTuple):
             "labels": joined(dict(self.about), dict(self.labels)),
             "patience": self.patience,
             **({"pull": True, "reopen": True} if self.standing else {}),
+            **({"supersede": self._supersede()} if self.group else {}),
         }
 
     @property
     def pools(self) -> str:
         """The pools, as text for people."""
         return ", ".join(self._said(pool, units) for pool, units in self.needs)
+
+    def _supersede(self) -> dict[str, Any]:
+        return {"group": self.group, "cancel_running": self.cancel_running}
 
     def _need(self, pool: str, units: int) -> dict[str, Any]:
         labels = dict(self.slot_labels).get(pool)
@@ -113,6 +121,9 @@ class Lease(NamedTuple):
     waiting: Waiting | None
     owner: str = ""
     labels: dict[str, str] = {}  # noqa: RUF012 # it is never changed
+    asked_at: str = ""
+    superseded_by: str | None = None
+    stop_until: str | None = None
 
     @property
     def slot_names(self) -> list[str]:
@@ -151,6 +162,9 @@ def lease_of(values: Any) -> Lease:
             waiting=None if waiting is None else _waiting(waiting),
             owner=str(values.get("owner", "")),
             labels={str(name): str(value) for name, value in values.get("labels", {}).items()},
+            asked_at=str(values.get("asked_at", "")),
+            superseded_by=values.get("superseded_by"),
+            stop_until=values.get("stop_until"),
         )
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         why = misfit_text(error)

@@ -16,6 +16,7 @@ NOT_FOUND = 7
 WITHDRAWN = 8
 REVOKED = 9
 ABANDONED = 10
+SUPERSEDED = 11
 
 CODES = {
     FAILED: "failed",
@@ -28,14 +29,17 @@ CODES = {
     WITHDRAWN: "withdrawn",
     REVOKED: "revoked",
     ABANDONED: "abandoned",
+    SUPERSEDED: "superseded",
 }
 """The meaning of exit codes, for programs."""
 
+RUN_SUPERSEDED = 117
 RUN_LOST = 120
 RUN_FAILED = 125
 """Of `moorage run`: wrong usage, or an internal failure. 126 and 127 are as in shells."""
 
 RUN_BY_CAUSE = {
+    "superseded": RUN_SUPERSEDED,
     "revoked": 118,
     "withdrawn": 119,
     "refused": 121,

@@ -57,6 +57,15 @@ WISH = (
     Option(
         "--priority", "Priority of the request; a higher one goes first; 0 by default.", "NUMBER"
     ),
+    Option(
+        "--supersede",
+        "Only the newest request of this group waits: end the ticket of the group that waits.",
+        "GROUP",
+    ),
+    Option(
+        "--cancel-running",
+        "With --supersede: also ask the commands of the group that run to stop.",
+    ),
     Option("--label", "Label that is shown with the lease.", "NAME=VALUE", many=True),
     Option(
         "--no-labels",

@@ -30,7 +30,7 @@ PID_DIGITS_MAX = 10
 MISTAKES = ("refused", "pool_unknown", "nested")
 """Reasons for having no lease where a later try would not help."""
 
-DECISIONS = ("withdrawn", "revoked")
+DECISIONS = ("withdrawn", "revoked", "superseded")
 """Reasons that somebody has decided: nothing runs after these."""
 
 
@@ -128,6 +128,9 @@ def wish_of(words: Mapping[str, Any], pid: int, command: Sequence[str] = ()) -> 
         priority = int(words["priority"] or 0)
     except ValueError:
         raise UsageError(f"--priority: {words['priority']!r} is not a whole number") from None
+    group, cancels = words.get("supersede") or "", bool(words.get("cancel_running"))
+    if cancels and not group:
+        raise UsageError("--cancel-running needs the group: set it with --supersede")
     return LeaseRequest(
         needs=tuple(sorted(needs.items())),
         ttl=duration_of(words, "ttl", None),
@@ -137,6 +140,8 @@ def wish_of(words: Mapping[str, Any], pid: int, command: Sequence[str] = ()) -> 
         about=_about(words, pid, command),
         patience=_place_kept(words),
         slot_labels=slot_labels_of(words.get("slot_label", ()), needs),
+        group=group,
+        cancel_running=cancels,
     )
 
 

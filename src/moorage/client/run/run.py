@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from moorage.client.run.api_types import Lease
 from moorage.client.run.durations import spoken
-from moorage.client.run.exit_codes import RUN_BY_CAUSE, RUN_FAILED, RUN_LOST
-from moorage.client.run.lease.acquire import Acquiring, Grant
+from moorage.client.run.exit_codes import RUN_BY_CAUSE, RUN_FAILED, RUN_LOST, RUN_SUPERSEDED
+from moorage.client.run.lease.acquire import SUPERSEDED, Acquiring, Grant
 from moorage.client.run.lease.api import Leases
 from moorage.client.run.lease.idempotency_keys import FileKey, GivenKey, IdempotencyKeys, OwnKey
 from moorage.client.run.lease.nesting import (
@@ -131,6 +131,8 @@ def _acquired(this: Run, leases: Leases, keys: IdempotencyKeys) -> CommandEnd:
                 f"shares lease {failure.around.id} of {order.wish.pools} with the outer run"
             )
             return _carry(this, os.environ, shared=True)
+        if getattr(failure, "why", "") == SUPERSEDED:
+            _spend(this, keys)  # the next start is another attempt
         waiting = None if acquiring.lease is None else acquiring.lease.waiting
         paused = waiting is not None and waiting.code == PAUSED
         return _no_lease(this, getattr(failure, "why", ""), str(failure), paused)
@@ -156,7 +158,8 @@ def _held(this: Run, leases: Leases, keys: IdempotencyKeys, grant: Grant) -> Com
     order, notices, signals = this
     keeper = None
     if grant.term is not None:
-        keeper = Renewer(leases, grant, grant.term, signals.wake, order.patient)
+        grouped = bool(order.wish.group)
+        keeper = Renewer(leases, grant, grant.term, signals.wake, order.patient, grouped)
     notices.say(_granted(grant.lease, order))
     done: CommandEnd | None = None
     try:
@@ -197,10 +200,14 @@ def _part(
             f"cannot release lease {lease.id}, which ends by its TTL: {troubles['release']}"
         )
         return
+    _spend(this, keys)
+
+
+def _spend(this: Run, keys: IdempotencyKeys) -> None:
     try:
         keys.spend()
     except OSError as error:
-        notices.say(f"cannot remove the key file: {error}")
+        this.notices.say(f"cannot remove the key file: {error}")
 
 
 def _carry(
@@ -233,7 +240,7 @@ def _carry(
             watch.look()
         if watch.ended_it:
             watch.finish(signals)
-            return CommandEnd(RUN_LOST)
+            return CommandEnd(RUN_SUPERSEDED if watch.superseded else RUN_LOST)
     finally:
         job.close()
     return CommandEnd(code, by_itself=True, interrupted=_interrupted(child, forwarded))

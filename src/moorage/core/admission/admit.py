@@ -1,14 +1,15 @@
 """The one function that grants.
 
-**The rule.** Tickets are scanned by (priority, arrival); arrival numbers are global. A ticket that
-fits in all its pools is granted. Otherwise its units are set aside in each of its pools, as far as
-they are free, and later tickets see only what remains. A ticket that is passed over (`bars.py`:
-above the present limit, paused, quota used up, nobody polls; or it does not fit into the ledger)
-sets nothing aside. The scan ends when nothing is free. So no later ticket takes units that a gang
-waits for, and no two gangs each occupy part of what the other needs.
+**The rule.** Tickets are scanned by (priority, place). A place is an arrival number, which is
+global, or its negative where the newest request goes first (`model.place_of`). A ticket that fits
+in all its pools is granted. Otherwise its units are set aside in each of its pools, as far as they
+are free, and later tickets see only what remains. A ticket that is passed over (`bars.py`: above
+the present limit, paused, quota used up, nobody polls; or it does not fit into the ledger) sets
+nothing aside. The scan ends when nothing is free. So no later ticket takes units that a gang waits
+for, and no two gangs each occupy part of what the other needs.
 
 **Why pages of single lines are enough.** Each page has the first tickets of its line; tickets of
-this batch come from the facts. The pages are merged by (priority, arrival), so a ticket is tried
+this batch come from the facts. The pages are merged by (priority, place), so a ticket is tried
 after all earlier tickets of each of its pools with free units: where a pool's page ends earlier,
 the scan of that pool stops (`TicketsNeeded`). A pool without free units needs no page: it has
 nothing to grant or to set aside. A gang that also needs a pool with free units is in that pool's
@@ -33,8 +34,9 @@ from moorage.core.admission.bars import (
 )
 from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Changes, Facts, Immediate
-from moorage.core.admission.model import FREE, Lease, Need, Pool, Slot
+from moorage.core.admission.model import FREE, Lease, Need, Pool, Slot, place_of
 from moorage.core.admission.slots import IdleSlots
+from moorage.core.admission.templates import looked_at
 from moorage.core.admission.units import free_units, is_free, units_by_pool
 from moorage.core.clock import Instant
 from moorage.core.ids import LeaseId
@@ -103,8 +105,8 @@ def admit(
 
 
 def order(ticket: Lease) -> Order:
-    """Return a ticket's sort key in every line: higher priority first, then earlier arrival."""
-    return (-ticket.priority, ticket.arrival)
+    """Return a ticket's sort key in every line: higher priority first, then by `place_of`."""
+    return (-ticket.priority, place_of(ticket))
 
 
 class _Scan:
@@ -199,7 +201,7 @@ class _Scan:
             self.owners[owned] = self.owners.get(owned, 0) + 1
 
     def wake(self) -> None:
-        """Set for every pool when time alone may allow a grant."""
+        """Set for every pool when time alone may allow a grant, or ends it as `templates` say."""
         at, changed = self.moment.at, self.draft.changes.pools
         for name, stored in self.facts.pools.items():
             pool = changed.get(name) or stored
@@ -208,6 +210,15 @@ class _Scan:
             wake_at = pacing.wakes_at(pool, at, silent_at) if pool.waiting and timed else None
             if pool.paused:
                 wake_at = pool.paused_until  # also without a line: a sweep ends the pause
+            if pool.on_demand is not None:
+                used = looked_at(pool, at)
+                if used is None or used is not pool:
+                    changed[name] = used
+                if used is None:
+                    continue
+                pool = used
+                idle_until = None if used.on_demand is None else used.on_demand.idle_until
+                wake_at = wake_at if idle_until is None else idle_until
             if wake_at != pool.wake_at:
                 rests = tuple(rest for rest in pool.resting if rest.until > at)
                 changed[name] = structs.replace(pool, wake_at=wake_at, resting=rests)

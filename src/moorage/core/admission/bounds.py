@@ -4,7 +4,7 @@ Operators are exempt from the latter: they could change the pool. `ttl_max`, whi
 elsewhere, binds operators too: an abandoned lease must end.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import get_args
 
 from moorage.core.admission import pacing
@@ -30,13 +30,32 @@ from moorage.core.limits import ASKERS_MAX, IDENTIFIER_LENGTH_MAX, PRIORITY_MAX,
 from moorage.core.service_time import Moment
 from moorage.core.wildcards import BELOW, is_entry
 from moorage.core.wishes import labels_text, suits
-from moorage.wire.enums import LadderRole
+from moorage.wire.enums import LadderRole, Order
 
 EXEMPT: LadderRole = "operator"
 """Callers with the rights of this role are exempt."""
 
 ROLE = "role:"
 """The prefix of an `askers` entry that matches a role and all above it."""
+
+
+def check_order(pools: Iterable[Pool]) -> None:
+    """Raise INVALID unless all pools of a request grant in the same order.
+
+    A ticket has one place in all its lines: with two, two gangs could wait for each other.
+    """
+    by_order = {pool.spec.order: pool.name for pool in pools}
+    if len(by_order) > 1:
+        raise Error(
+            Code.INVALID,
+            f"Pool '{by_order['newest']}' grants to the newest request first, pool"
+            f" '{by_order['oldest']}' to the oldest: one request cannot need both.",
+        )
+
+
+def order_of(pools: Iterable[Pool]) -> Order:
+    """Return the order in which the tickets of a request for units of these pools are granted."""
+    return "newest" if all(pool.spec.order == "newest" for pool in pools) else "oldest"
 
 
 def check_asker(pools: Iterable[Pool], request: LeaseRequest) -> None:
@@ -129,14 +148,14 @@ def check_hold(
             raise _hold_above(pool, most, max(0, most - held))
 
 
-def check_queue(draft: Draft, pool: Pool, request: LeaseRequest, before: Lease | None) -> None:
+def check_queue(draft: Draft, pool: Pool, request: LeaseRequest) -> None:
     """Raise QUEUE_FULL or OWNER_QUEUE_FULL if no more tickets may wait, see `is_full`.
 
     Args:
-        draft: of the decision, with `Facts.waits` of the owner if it could be too many.
+        draft: of the decision, with `Facts.waits` of the owner if it could be too many. What it has
+            ended does not count.
         pool: as changed so far.
         request: the request.
-        before: the lease or ticket that it replaces; None: none.
     """
     if is_full(draft, pool):
         raise Error(
@@ -146,10 +165,10 @@ def check_queue(draft: Draft, pool: Pool, request: LeaseRequest, before: Lease |
         )
     if not is_bounded(request.owner, request.roles, pool.spec):
         return
-    _check_owner(draft, pool, request, before)
+    _check_owner(draft, pool, request)
     project = project_of(request.owner)
     if project is not None:
-        _check_project(draft, pool, project, before)
+        _check_project(draft, pool, project)
 
 
 def is_bounded(owner: str, roles: frozenset[str], spec: PoolSpec | None = None) -> bool:
@@ -162,15 +181,15 @@ def is_bounded(owner: str, roles: frozenset[str], spec: PoolSpec | None = None) 
     return EXEMPT not in roles and (chosen or not is_reserved(owner))
 
 
-def _check_owner(draft: Draft, pool: Pool, request: LeaseRequest, before: Lease | None) -> None:
+def _check_owner(draft: Draft, pool: Pool, request: LeaseRequest) -> None:
     spec, own = pool.spec, (pool.name, request.owner)
     most = owner_queue_max(spec.queue_max, spec.queue_max_per_owner)
     waits, held = draft.facts.waits.get(own, 0), draft.facts.held.get(own, 0)
-    if before is not None and before.owner == request.owner:
-        if before.state == "waiting":
+    for before in _ended(draft, pool):
+        if before.owner == request.owner and before.state == "waiting":
             waits -= 1
-        else:
-            held -= units_by_pool(before.needs).get(pool.name, 0)
+        elif before.owner == request.owner:
+            held -= units_by_pool(before.needs)[pool.name]
     if waits < most:
         return
     starting = _starting(draft, pool)
@@ -189,7 +208,18 @@ def _check_owner(draft: Draft, pool: Pool, request: LeaseRequest, before: Lease 
         )
 
 
-def _check_project(draft: Draft, pool: Pool, project: str, before: Lease | None) -> None:
+def _ended(draft: Draft, pool: Pool) -> Iterator[Lease]:
+    """Yield the leases and tickets of a pool that a decision has ended, as they were before."""
+    for key, after in draft.changes.leases.items():
+        before = draft.facts.leases.get(key)
+        ends = after is None or after.state == "ended"
+        if before is None or before.state == "ended" or not ends:
+            continue
+        if any(need.pool == pool.name for need in before.needs):
+            yield before
+
+
+def _check_project(draft: Draft, pool: Pool, project: str) -> None:
     most = project_queue_max(pool.spec)
     if pool.waiting < most:
         return
@@ -198,8 +228,8 @@ def _check_project(draft: Draft, pool: Pool, project: str, before: Lease | None)
         for (name, owner), tickets in draft.facts.waits.items()
         if name == pool.name and project_of(owner) == project
     )
-    if before is not None and before.state == "waiting" and project_of(before.owner) == project:
-        waits -= 1
+    for before in _ended(draft, pool):
+        waits -= before.state == "waiting" and project_of(before.owner) == project
     if waits >= most and waits - _starting(draft, pool) >= most:
         raise Error(
             Code.OWNER_QUEUE_FULL,

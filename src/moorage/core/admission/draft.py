@@ -29,6 +29,7 @@ from moorage.core.admission.slots import (
 )
 from moorage.core.admission.units import lacking, rested, units_by_pool
 from moorage.core.clock import Instant
+from moorage.core.ids import LeaseId
 from moorage.core.service_time import Moment
 
 
@@ -61,6 +62,12 @@ class Draft:
             else:
                 slots[name] = slot
         return slots
+
+    def make(self, pools: dict[str, Pool]) -> None:
+        """Add new pools, which this decision may use."""
+        if pools:
+            self.facts = self.facts.with_pools(pools)
+            self.changes.pools.update(pools)
 
     def arrive(self) -> int:
         """Return the arrival number for a new ticket."""
@@ -166,9 +173,12 @@ class Draft:
     def wait_again(self, lease: Lease) -> Lease:
         """Turn a grant that nobody has confirmed into its ticket, at its old place in line.
 
-        Its client counts as away, and has its patience from now on to return.
+        Its client counts as away, and has its patience from now on to return. If it was superseded
+        meanwhile, it ends: only the newest request of a group waits.
         """
         self._free(lease, LeaseEnd(self.moment, self.wall, "unconfirmed"), None)
+        if lease.superseded_by is not None:
+            return self.stop(lease, "superseded", by(lease.superseded_by))
         ticket = structs.replace(
             lease,
             state="waiting",
@@ -220,6 +230,11 @@ class Draft:
             if pool.spec.pacing is not None:
                 paced_at = pacing.paid(pool, units, self.moment.at, ticket.arrival)
                 self.changes.pools[name] = structs.replace(pool, paced_at=paced_at)
+
+
+def by(newer: LeaseId) -> str:
+    """Return the detail of an end because of a newer request, for people."""
+    return f"by {newer}"
 
 
 def counted(counts: dict[str, int], word: str, more: int) -> dict[str, int]:

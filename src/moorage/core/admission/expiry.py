@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from msgspec import structs
 
 from moorage.core.admission import pools
-from moorage.core.admission.draft import Draft
+from moorage.core.admission.draft import Draft, by
 from moorage.core.admission.facts import Changes, Facts
 from moorage.core.admission.model import (
     Cause,
@@ -66,6 +66,8 @@ def cause_of(lease: Lease, moment: Moment) -> Cause:
         return "unheard"
     if lease.hold_until is not None and lease.hold_until <= moment.at:
         return "hold_over"
+    if lease.stop_until is not None and lease.stop_until <= moment.at:
+        return "superseded"
     return "unconfirmed" if is_unconfirmed(lease) else "ttl_over"
 
 
@@ -100,6 +102,8 @@ def _over(draft: Draft, lease: Lease, cause: Cause, detail: str = "") -> None:
     returns = not (is_foreign(lease.owner) or (lease.forced and lease.pull))
     if is_unconfirmed(lease) and returns:
         draft.wait_again(lease)
+    elif cause == "superseded" and lease.superseded_by is not None:
+        draft.end(lease, cause, by(lease.superseded_by))
     else:
         draft.end(lease, cause, detail)
 

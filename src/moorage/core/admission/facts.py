@@ -5,12 +5,19 @@ needed: loaded rows equal stored rows. Lines are loaded in pages, when `admit` a
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import attrgetter
 
 from msgspec import Struct, structs
 
-from moorage.core.admission.model import FencingToken, Lease, Pool, Slot, StartOutcome
+from moorage.core.admission.model import (
+    FencingToken,
+    Lease,
+    Pool,
+    Slot,
+    StartOutcome,
+    Template,
+)
 from moorage.core.clock import Instant
 from moorage.core.ids import LeaseId
 from moorage.core.service_time import Timeline
@@ -66,6 +73,12 @@ class Keys:
     """Leases of `leases` for whose lines `Facts.heads` are needed."""
     member_groups: set[str] = field(default_factory=set)
     """Groups of reporters whose members decide the limits of some pools; all of these pools."""
+    groups: set[tuple[str, str]] = field(default_factory=set)
+    """Groups of requests of which every live lease and ticket is needed, see `superseding`."""
+    makable: set[str] = field(default_factory=set)
+    """Pools for which the templates are needed if they do not exist."""
+    templates: bool = False
+    """All templates are needed."""
 
     def update(self, other: "Keys") -> None:
         """Add the keys of another request of the same batch."""
@@ -73,6 +86,9 @@ class Keys:
         self.member_groups |= other.member_groups
         self.leases |= other.leases
         self.asked |= other.asked
+        self.groups |= other.groups
+        self.makable |= other.makable
+        self.templates |= other.templates
         self.slots |= other.slots
         self.ends |= other.ends
         self.holders |= other.holders
@@ -89,7 +105,8 @@ class Keys:
         named = len(self.pools) + len(self.leases) + len(self.asked)
         named += len(self.slots) + len(self.ends) + len(self.quotas)
         named += len(self.holders) + len(self.heard) + len(self.touched)
-        named += len(self.member_groups) + len(self.heads) + len(self.waiters)
+        named += len(self.member_groups) + len(self.heads) + len(self.waiters) + len(self.groups)
+        named += len(self.makable) + self.templates
         return named + (self.due is not None)
 
 
@@ -110,6 +127,7 @@ class Changes(Struct):
     pools: dict[str, Pool | None] = {}
     leases: dict[LeaseId, Lease | None] = {}
     slots: dict[tuple[str, str], Slot | None] = {}
+    templates: dict[str, Template | None] = {}
     outcomes: list[StartOutcome] = []
     heard: dict[LeaseId, Instant | None] = {}
     """New `heard_until` of leases that are otherwise unchanged: no change rows, no revision."""
@@ -132,6 +150,7 @@ class Changes(Struct):
         for lease in other.leases:
             self.heard.pop(lease, None)
         self.slots.update(other.slots)
+        self.templates.update(other.templates)
         self.outcomes.extend(other.outcomes)
         for lease, until in other.heard.items():
             changed = self.leases.get(lease)
@@ -148,7 +167,7 @@ class Changes(Struct):
 
     def unlogged(self) -> "Changes":
         """Return the changes that have no change rows."""
-        return structs.replace(self, pools={}, leases={}, slots={}, outcomes=[])
+        return structs.replace(self, pools={}, leases={}, slots={}, templates={}, outcomes=[])
 
     def __bool__(self) -> bool:
         return self.is_published or bool(self.heard or self.postponed) or self.arrivals is not None
@@ -156,7 +175,7 @@ class Changes(Struct):
     @property
     def is_published(self) -> bool:
         """Is there anything that followers are notified of, with a revision?"""
-        return bool(self.pools or self.leases or self.slots or self.outcomes)
+        return bool(self.pools or self.leases or self.slots or self.outcomes or self.templates)
 
     def stamp(self, epoch: int, revision: int) -> None:
         """Complete the token of every lease granted in this batch; until then only `n` is set."""
@@ -189,6 +208,10 @@ class Facts:
     lines: dict[str, Line] = field(default_factory=dict)
     heads: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Places of the first tickets of some lines, by pool, as stored before the batch."""
+    templates: dict[str, Template] = field(default_factory=dict)
+    """All of them, with `Keys.templates`, or if a pool of `Keys.makable` does not exist."""
+    made: dict[str, int] = field(default_factory=dict)
+    """How many pools there are of each of these templates."""
     due: list[LeaseId] = field(default_factory=list)
     grants: int = 0
     """Grants in this batch so far: the `n` of the next token."""
@@ -199,7 +222,14 @@ class Facts:
         """Make the changes of one decision visible to the next."""
         if changes.arrivals is not None:
             self.arrivals = changes.arrivals
+        for name, template in changes.templates.items():
+            if template is None:
+                self.templates.pop(name, None)
+            else:
+                self.templates[name] = template
         for name, pool in changes.pools.items():
+            self._count_made(self.pools.get(name), -1)
+            self._count_made(pool, 1)
             if pool is None:
                 self.pools.pop(name, None)
             else:
@@ -217,6 +247,16 @@ class Facts:
                 named[name] = slot
         for key, until in changes.heard.items():
             self.leases[key] = structs.replace(self.leases[key], heard_until=until)
+
+    def with_pools(self, pools: dict[str, Pool]) -> "Facts":
+        """Return the same facts with new pools, which have no slots, no leases and no tickets."""
+        slots: dict[str, dict[str, Slot]] = {name: {} for name in pools}
+        return replace(self, pools=self.pools | pools, slots=self.slots | slots)
+
+    def _count_made(self, pool: Pool | None, sign: int) -> None:
+        if pool is not None and pool.on_demand is not None:
+            name = pool.on_demand.template
+            self.made[name] = self.made.get(name, 0) + sign
 
     def grantable(self, pool: str, wanted: str = "") -> int:
         """Return how many slots of a pool tickets may get sooner or later: not drained ones.

@@ -6,7 +6,7 @@ all decisions of a batch; the one exception is a retry that keeps its units.
 
 from msgspec import Struct, structs
 
-from moorage.core.admission import bounds, expiry
+from moorage.core.admission import bounds, expiry, templates
 from moorage.core.admission.bars import (
     is_silent,
     is_waited_for,
@@ -17,7 +17,7 @@ from moorage.core.admission.bars import (
     presence_of,
     quota_left,
 )
-from moorage.core.admission.draft import Draft, grow
+from moorage.core.admission.draft import Draft, by, grow
 from moorage.core.admission.facts import Answer, Changes, Facts
 from moorage.core.admission.model import (
     Cause,
@@ -47,6 +47,7 @@ from moorage.core.admission.requests import (
     pools_of,
     ttl_of,
 )
+from moorage.core.admission.superseding import supersede
 from moorage.core.admission.units import is_over, limit_of, units_by_pool
 from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
@@ -64,7 +65,10 @@ def acquire(
     A repeated key and digest returns the existing lease, ended or not; with `reopen`, one that has
     ended leaves its key to a new ticket. `wall` is the wall-clock time, stored in slots that
     are made for the ticket; None: it does not matter.
-    Raises KEY_REUSED, INVALID, POOL_UNKNOWN, UNITS_ABOVE_LIMIT, QUEUE_FULL, and as `bounds`.
+    If it is in a group, it ends what waits in the group, see `superseding`. A pool that does not
+    exist may be made, see `templates`.
+    Raises KEY_REUSED, TEMPLATE_FULL, INVALID, POOL_UNKNOWN, UNITS_ABOVE_LIMIT, QUEUE_FULL, and as
+    `bounds`.
     """
     draft = Draft(facts, moment, moment.at if wall is None else wall)
     before = facts.asked.get((request.owner, request.key))
@@ -76,7 +80,13 @@ def acquire(
             return draft.changes, known
     if request.pull:
         draft.changes.polled.add(request.id)
-    return draft.changes, enter(draft, request)
+    draft.make(templates.missing(facts, request, draft.wall))
+    pools = check_request(draft.facts, request)
+    bounds.check_order(pools)
+    place = supersede(draft, request) if request.group else None
+    if bounds.order_of(pools) == "newest":
+        place = None  # its own place is the better one
+    return draft.changes, enter(draft, request, pools, place).id
 
 
 def poll(facts: Facts, moment: Moment, lease: LeaseId, until: Instant) -> Answer:
@@ -310,25 +320,24 @@ def outcome(
 
 
 def enter(
-    draft: Draft, request: LeaseRequest, place: Lease | None = None, before: Lease | None = None
-) -> LeaseId:
-    """Check a new request and add its ticket.
+    draft: Draft, request: LeaseRequest, pools: list[Pool], place: Lease | None = None
+) -> Lease:
+    """Check a new request, add its ticket, and return it.
 
     Args:
-        draft: of the decision; the key is not in use.
-        request: the request.
+        draft: of the decision; the key is not in use, and what the request replaces has ended.
+        request: the request, which `check_request` has found valid.
+        pools: that it needs.
         place: the lease or ticket whose place in line it takes; None: its own.
-        before: the lease or ticket that it replaces; None: none.
 
     Raises as `acquire`, except KEY_REUSED.
     """
-    pools = check_request(draft.facts, request)
     bounds.check_asker(pools, request)
     bounds.check_units(draft.facts, pools, request, draft.moment.at)
     if not request.forced:
         for known in pools:
             pool = draft.pool(known.name)
-            bounds.check_queue(draft, pool, request, before)
+            bounds.check_queue(draft, pool, request)
             bounds.check_labels_sought(pool, request)
     arrival = draft.arrive() if place is None else place.arrival
     ticket = ticket_of(draft, pools, request, arrival)
@@ -337,12 +346,14 @@ def enter(
     draft.put(ticket)
     draft.wait(ticket)
     grow(draft, ticket, pools)
-    return request.id
+    return ticket
 
 
 def placed(ticket: Lease, old: Lease) -> Lease:
-    """Return a ticket with the priority that an operator has given to the one that it replaces."""
-    return structs.replace(ticket, priority=old.priority, priority_asked=old.priority_asked)
+    """Return a ticket with the order and the priority, perhaps an operator's, of the old one."""
+    return structs.replace(
+        ticket, priority=old.priority, priority_asked=old.priority_asked, newest=old.newest
+    )
 
 
 def ticket_of(draft: Draft, pools: list[Pool], request: LeaseRequest, arrival: int) -> Lease:
@@ -367,6 +378,8 @@ def ticket_of(draft: Draft, pools: list[Pool], request: LeaseRequest, arrival: i
         asked_at=draft.moment.at,
         heard_until=request.heard_until,
         allocations=request.allocations,
+        newest=bounds.order_of(pools) == "newest",
+        group=request.group,
     )
     if ticket.heard_until == draft.moment.alive + ticket.patience:  # no request waits for it
         until = kept_until(draft.moment, ticket)
@@ -432,7 +445,8 @@ def retry(
     With `requeue` the units are always given back. The place is kept in pools with `on_retry: keep`
     and, in all pools, for governors: others could be the first in line for ever where retries go to
     the end. The new ticket may have the key of the old lease, which leaves it. A pull ticket is not
-    granted before a request waits for it.
+    granted before a request waits for it. If a later request of its group has superseded the old
+    lease, a new ticket ends at once: only the newest waits.
 
     Raises as `release` and `acquire`, and LEASE_ENDED. INVALID: the lease was made through Boskos
     or the lease proxy, so its holder could not learn of the new one; a forced one cannot be
@@ -463,6 +477,7 @@ def retry(
     if keeps_units and _may_keep(facts, old, new, pools) and all(_suits(one, old) for one in held):
         draft.stop(old, "retried")
         ticket = placed(ticket_of(draft, pools, new, draft.arrive()), old)
+        ticket = structs.replace(ticket, superseded_by=old.superseded_by)
         draft.pay(ticket)
         draft.start(ticket, held)
         return draft.changes, new.id
@@ -472,7 +487,10 @@ def retry(
     if new.pull and not how.requeue:
         draft.changes.polled.add(new.id)
     keeps_place = keeps or (how.requeue and old.owner == GOVERNORS)
-    enter(draft, new, old if keeps_place else None, old)
+    ticket = enter(draft, new, pools, old if keeps_place else None)
+    if old.superseded_by is not None:
+        late = structs.replace(ticket, superseded_by=old.superseded_by)
+        draft.end(late, "superseded", by(old.superseded_by))
     return draft.changes, new.id
 
 
@@ -498,6 +516,7 @@ def request_again(
         pull=lease.pull,
         attended=lease.attended,
         allocations=lease.allocations,
+        group=lease.group,
         roles=roles,
     )
 
@@ -511,6 +530,8 @@ def _suits(slot: Slot, lease: Lease) -> bool:
 def _may_keep(facts: Facts, old: Lease, new: LeaseRequest, pools: list[Pool]) -> bool:
     if (old.owner, old.allocations, new.allocations) != (new.owner, None, None) or new.forced:
         return False
+    if old.stop_until is not None:
+        return False  # its holder is asked to stop
     for pool in pools:
         if pool.paused or is_over(pool, limit_of(facts, pool)):
             return False

@@ -24,7 +24,7 @@ State = enums.State
 Cause = enums.Cause
 Result = enums.Result
 
-UNRETURNED: frozenset[Cause] = frozenset({"revoked", "ttl_over"})
+UNRETURNED: frozenset[Cause] = frozenset({"revoked", "ttl_over", "superseded"})
 """Causes of ends after which the holder may not know that its lease has ended."""
 
 
@@ -70,6 +70,8 @@ class PoolSpec(Struct, frozen=True):
     member_group: str | None = None
     native_slots: bool = False
     """Its slots are made by the native API, so Boskos' configuration leaves them alone."""
+    order: enums.Order = "oldest"
+    """Which request goes first, among those with one priority; see `place_of`."""
 
 
 QUEUE_SHARE = 10
@@ -118,6 +120,30 @@ class Growth(Struct, frozen=True):
     """Microseconds after its release until a slot is removed; None: it stays."""
 
 
+class Template(Struct, frozen=True):
+    """What becomes a pool once a request needs it, see `templates.py`. `name` ends with `*`."""
+
+    name: str
+    spec: PoolSpec
+    idle: int
+    """Microseconds after which a pool that nobody uses goes."""
+    pools_max: int
+    generation: int
+    created_at: Instant
+    """By the wall clock, as is `updated_at`."""
+    updated_at: Instant
+
+
+class OnDemand(Struct, frozen=True):
+    """Of a pool that a request has made: the template, and when it goes."""
+
+    template: str
+    idle: int
+    """As in the template when the pool was made."""
+    idle_until: Instant | None = None
+    """Service time at which it goes unless it is used before; None: it is in use."""
+
+
 class Pool(Struct, frozen=True):
     """A named limit. `occupied` and `waiting` are stored sums over leases and tickets."""
 
@@ -153,6 +179,8 @@ class Pool(Struct, frozen=True):
     that ask for labels."""
     sought: dict[str, int] = {}
     """Of a pool with slots: how many slots such tickets need, by `Need.wanted`."""
+    on_demand: OnDemand | None = None
+    """None: an operator, or Boskos' configuration, has made or changed it."""
 
 
 class Drain(Struct, frozen=True):
@@ -297,6 +325,14 @@ class Lease(Struct, frozen=True):
     grant must be confirmed, see `bars.py`."""
     confirm_by: Instant | None = None
     """Of a grant that must be confirmed: the `heard_until` (alive time) that it has until then."""
+    newest: bool = False
+    """It was asked for in pools whose newest request goes first."""
+    group: str = ""
+    """Only the newest request of a group waits, see `superseding.py`; empty: it is in none."""
+    superseded_by: LeaseId | None = None
+    """A later request of its group; None: there was none while it was live."""
+    stop_until: Instant | None = None
+    """Service time until which its holder, who is asked to stop, has to release it."""
 
 
 class StartOutcome(Struct, frozen=True):
@@ -323,6 +359,22 @@ def has_left_key(lease: Lease) -> bool:
     return lease.state == "ended" and lease.key.endswith(f"/{lease.id}")
 
 
+def place_of(lease: Lease) -> int:
+    """Return the place of a ticket among those of its priority; the lowest goes first.
+
+    It depends on the order that its pools had when it was asked for: tickets of a pool whose newest
+    request goes first have negative places.
+    """
+    return -lease.arrival if lease.newest else lease.arrival
+
+
+def first_end(hold_until: Instant | None, stop_until: Instant | None) -> Instant | None:
+    """Return the service time at which a lease ends whatever its holder does; None: never."""
+    if hold_until is None or stop_until is None:
+        return stop_until if hold_until is None else hold_until
+    return min(hold_until, stop_until)
+
+
 def due_of(lease: Lease, timeline: Timeline | None = None) -> Instant | None:
     """Return the service time at which a lease or ticket is over; None: only events end it.
 
@@ -334,9 +386,10 @@ def due_of(lease: Lease, timeline: Timeline | None = None) -> Instant | None:
     timeline = timeline or Timeline()
     keeps = lease.state == "granted" and lease.keep and not is_unconfirmed(lease)
     heard = None if keeps else _heard_due(lease, timeline.downtime, timeline.outage_ended_at)
-    if lease.hold_until is None or heard is None:
-        return heard if lease.hold_until is None else lease.hold_until
-    return min(heard, lease.hold_until)
+    ends = first_end(lease.hold_until, lease.stop_until)
+    if ends is None or heard is None:
+        return heard if ends is None else ends
+    return min(heard, ends)
 
 
 def is_unconfirmed(lease: Lease) -> bool:

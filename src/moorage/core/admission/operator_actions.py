@@ -1,6 +1,6 @@
 """Operators' actions on tickets and leases of others: move, force, end all of an owner.
 
-The order of every line stays (priority, arrival): a move changes the priority of one ticket, and
+The order of every line stays (priority, place): a move changes the priority of one ticket, and
 nothing else. So it is in the same order in all its lines, and no two gangs can wait for each other.
 Source: docs/decisions/0036-operators-move-tickets.md.
 """
@@ -13,7 +13,7 @@ from moorage.core.admission.admit import Order, order
 from moorage.core.admission.bounds import check_slots
 from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Answer, Changes, Facts
-from moorage.core.admission.model import Cause, Lease, State
+from moorage.core.admission.model import Cause, Lease, State, place_of
 from moorage.core.admission.owners import is_foreign, project_of
 from moorage.core.admission.requests import lease_of, pools_of
 from moorage.core.clock import Instant
@@ -63,9 +63,9 @@ def waiting_of(facts: Facts, lease: LeaseId, done: str) -> Lease:
 def _first(facts: Facts, ticket: Lease) -> int:
     """Return the priority with which a ticket is first in all its lines. Raises INVALID."""
     mine, priority = order(ticket), ticket.priority
-    for rank, arrival in _places(facts, ticket):
-        if (rank, arrival) < mine:
-            priority = max(priority, -rank + (arrival < ticket.arrival))
+    for rank, place in _places(facts, ticket):
+        if (rank, place) < mine:
+            priority = max(priority, -rank + (place < place_of(ticket)))
     if priority > MOVED_PRIORITY_MAX:
         raise Error(
             Code.INVALID,

@@ -40,6 +40,8 @@ def put(
 ) -> tuple[Changes, Pool]:
     """Create or replace a pool; an equal spec changes nothing, not even the generation.
 
+    A pool that a request has made stays from then on.
+
     Args:
         facts: with the pool, if it exists.
         moment: now.
@@ -62,7 +64,7 @@ def put(
     check_spec(spec)
     if before is None:
         pool = new_pool(name, spec, wall)
-    elif before.spec == spec:
+    elif before.spec == spec and before.on_demand is None:
         return Changes(), before
     else:
         pool = _changed(before, spec, moment, wall)
@@ -254,6 +256,7 @@ def _changed(before: Pool, spec: PoolSpec, moment: Moment, wall: Instant) -> Poo
     return structs.replace(
         before,
         spec=spec,
+        on_demand=None,  # it is the operator's from now on
         resting=rests,
         paced_at=paced_at,
         generation=before.generation + 1,

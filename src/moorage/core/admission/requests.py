@@ -69,6 +69,10 @@ class LeaseRequest(Struct, frozen=True):
     """It is known whether its client is there, see `Lease.attended`."""
     heard_until: Instant | None = None
     """Alive time until which its ticket waits without a poll; None: for ever."""
+    group: str = ""
+    """The group of which only the newest request waits; empty: none."""
+    cancel_running: bool = False
+    """Also ask the holders of earlier leases of the group to stop."""
     roles: frozenset[str] = frozenset()
     """The roles whose rights the caller has, see `wire.enums.LadderRole`."""
     id: LeaseId = LeaseId("")

@@ -15,6 +15,7 @@ ENUMS: dict[str, Any] = {
     "Liveness": enums.Liveness,
     "MovePolicy": enums.MovePolicy,
     "OnRetry": enums.OnRetry,
+    "PoolOrder": enums.Order,
     "Phase": enums.Phase,
     "Readiness": enums.Readiness,
     "Until": enums.Until,
@@ -33,9 +34,11 @@ ENUM_DESCRIPTIONS = {
     "Liveness": "Whether an agent was heard of in time, by the clock of the server.",
     "MovePolicy": "What happens to consumers on the source of a move that no other member places.",
     "OnRetry": "Whether a retry keeps its place, or goes to the end of the line.",
+    "PoolOrder": "Which of the tickets with one priority goes first.",
     "Phase": "Whether an agent has finished its first full pass since it registered.",
     "Readiness": "What the reports of an agent say of its machine since it booted.",
-    "Until": "What to wait for: the grant of a ticket, or the end of a ticket or lease.",
+    "Until": "What to wait for: the grant of a ticket, or the end of a ticket or lease;"
+    " asked_to_stop: that end, or that the holder is asked to stop.",
 }
 
 VARIABLES = {
@@ -58,7 +61,7 @@ PARAMETERS = {
     "consumer": "Only leases with allocations of the consumer with this UUID.",
     "cursor": "The `next` of the page before; null: the first page.",
     "ends": "How many of the fullest and of the emptiest providers each line names; at most 10.",
-    "group": "Only agents of this group.",
+    "group": "Only agents, or leases, of this group.",
     "id_prefix": "Only entries whose id begins with this; at least 8 characters.",
     "instance": "Leave only if the member still has this instance.",
     "key_prefix": "Only leases whose key begins with this; needs `owner`.",

@@ -13,9 +13,11 @@ from msgspec import json, structs, to_builtins
 from moorage.core.admission import bounds, expiry, leases, operator_actions, requests
 from moorage.core.admission.bars import waits_until
 from moorage.core.admission.facts import Changes as AdmissionChanges
+from moorage.core.admission.facts import Facts
 from moorage.core.admission.facts import Keys as AdmissionKeys
 from moorage.core.admission.model import Lease, Result
 from moorage.core.admission.requests import LeaseRequest, Proof
+from moorage.core.admission.superseding import group_key
 from moorage.core.clock import SECOND, Instant
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
@@ -90,6 +92,9 @@ class LeaseCase(AuditedUseCase[LeaseView]):
         self.rows = [row]
 
 
+UNNAMED = Actor("", None, "")
+
+
 @dataclass(slots=True)
 class LeaseAcquire(LeaseCase):
     """Request units; with `wait` the ticket counts as polled for that long (microseconds)."""
@@ -97,8 +102,8 @@ class LeaseAcquire(LeaseCase):
     is_followed: ClassVar[bool] = True
     request: LeaseRequest
     wait: int = 0
-    forced_by: Actor | None = None
-    """The author of a forced grant, which leaves an audit row; None: it is not forced."""
+    asker: Actor = field(default=UNNAMED, kw_only=True)
+    """The caller: a forced grant leaves an audit row, as does what a request supersedes."""
     others: Others = field(default=nobody, kw_only=True)
     elsewhere: Elsewhere = field(default=nowhere, kw_only=True)
     until: Instant = field(init=False, repr=False)
@@ -111,6 +116,8 @@ class LeaseAcquire(LeaseCase):
         asked = AdmissionKeys(
             pools={need.pool for need in request.needs},
             asked={(request.owner, request.key)},
+            groups={group_key(request.owner, request.group)} if request.group else set(),
+            makable={need.pool for need in request.needs},
             waiters=_waiters(request.owner, request.roles),
         )
         if request.allocations is None:
@@ -131,9 +138,33 @@ class LeaseAcquire(LeaseCase):
             until = _latest(self.until, _latest(self.kept, self.others(self.lease)))
             changes, _ = leases.repeat(facts, when.moment, self.lease, until)
         self.rows = []
-        if self.forced_by is not None and changes.leases:
-            self.rows = [_forced_row(when, self.forced_by, self.lease, request)]
+        if changes.leases and request.forced:
+            self.rows = [_forced_row(when, self.asker, self.lease, request)]
+        self.rows += [
+            audit_entry(when.wall, self.asker, "pool.make", name, after=made.on_demand.template)
+            for name, made in changes.pools.items()
+            if made is not None and made.on_demand is not None and name not in facts.pools
+        ]
+        if changes.leases and request.group:
+            self.rows += self._superseded_rows(facts, when, changes)
         return Changes(admission=changes)
+
+    def _superseded_rows(
+        self, facts: Facts, when: When, changes: AdmissionChanges
+    ) -> list[AuditRow]:
+        """Return the audit row of a request that ends others of its group, or has them stop."""
+        ended, stopping = [], []
+        for key, other in changes.leases.items():
+            if other is None or other.superseded_by != self.lease:
+                continue
+            if other.state == "ended":
+                ended.append(key)
+            elif other.stop_until != facts.leases[key].stop_until:
+                stopping.append(key)
+        if not (ended or stopping):
+            return []
+        shown = {"group": self.request.group, "ended": ended, "asked_to_stop": stopping}
+        return [audit_entry(when.wall, self.asker, "lease.supersede", self.lease, after=shown)]
 
 
 def identified(request: LeaseRequest, roles: frozenset[str]) -> LeaseRequest:
@@ -150,8 +181,10 @@ def digest_of(request: LeaseRequest) -> str:
     """
     labels = {name: text for name, text in request.labels.items() if name not in DESCRIBING}
     allocations = None if request.allocations is None else holding_of(request.allocations)
+    grouped = {"group": request.group, "cancel_running": request.cancel_running}
     return _digest(
         {
+            **(grouped if request.group else {}),
             "owner": request.owner,
             "needs": to_builtins(request.needs),
             "ttl": request.ttl,
@@ -397,14 +430,17 @@ class Sweep(AuditedUseCase[bool]):
     """End the leases and tickets that are due at `due` (service time), and grant what is possible.
 
     Pauses that have reached their end are over, which leaves audit rows. Grants are tried in the
-    pools that are due to wake then, and in `pools`. `leases` are ended if they are due at the time
-    of the batch. The answer is whether any was ended or postponed.
+    pools that are due to wake then, and in `pools`; idle ones that were made on demand go. `leases`
+    are ended if they are due at the time of the batch. The answer is whether anything moved: a
+    lease was ended or postponed, a due pool is gone or wakes at another time.
     """
 
     due: Instant | None = None
     pools: frozenset[str] = frozenset()
     leases: frozenset[LeaseId] = frozenset()
     found: bool = False
+    wakes: dict[str, Instant | None] = field(default_factory=dict)
+    """When the loaded pools were to wake."""
 
     def keys(self) -> Keys:
         return Keys(
@@ -415,6 +451,7 @@ class Sweep(AuditedUseCase[bool]):
         facts = world.admission
         made, _ = expiry.sweep(facts, when.moment, when.wall, [*facts.due, *self.leases])
         self.found = bool(made)
+        self.wakes = {name: pool.wake_at for name, pool in facts.pools.items()}
         self.rows = [
             audit_entry(when.wall, SERVER, "pool.resume", name, pause_shown(before, when), False)
             for name, pool in sorted(made.pools.items())
@@ -423,7 +460,12 @@ class Sweep(AuditedUseCase[bool]):
         return Changes(admission=made)
 
     def conclude(self, world: World, when: When) -> bool:
-        return self.found
+        return self.found or any(
+            at is not None
+            and at <= when.moment.at
+            and ((pool := world.admission.pools.get(name)) is None or pool.wake_at != at)
+            for name, at in self.wakes.items()
+        )
 
 
 @overload

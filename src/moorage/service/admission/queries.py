@@ -24,6 +24,7 @@ from moorage.service import errors
 from moorage.service.admission.ended import EndedLeases
 from moorage.service.admission.positions import Known, Positions
 from moorage.service.admission.slots import DRAINED
+from moorage.service.admission.template_cases import TemplateView, views_of
 from moorage.service.admission.views import (
     Ages,
     ContentsView,
@@ -207,6 +208,11 @@ class AdmissionQueries:
         views = [await self._with_first(one, when, unheard) for one in page]
         return views, following, Cursor(seen.epoch, seen.revision)
 
+    async def templates(self) -> list[TemplateView]:
+        """Return all templates of pools by name."""
+        with errors.translated():
+            return views_of(await self._engine.read(reads.templates_load()))
+
     async def pools_with(self, text: str, most: int) -> list[Pool]:
         """Return at most `most` pools with a case-folded text in their names or labels."""
         found: list[Pool] = []
@@ -287,6 +293,7 @@ class AdmissionQueries:
         key_prefix: str | None = None,
         id_prefix: str | None = None,
         only: LeaseFilter = ALL,
+        group: str | None = None,
     ) -> tuple[list[LeaseView], str | None, Cursor]:
         """Return leases in the order of their requests, the next cursor, and their revision.
 
@@ -297,15 +304,15 @@ class AdmissionQueries:
         after = place_parse(cursor, START)
         keys = None if key_prefix is None else keys_with(key_prefix, owner)
         ids = None if id_prefix is None else ids_with(id_prefix)
-        if keys is not None and ids is not None:
-            raise Error(Code.INVALID, "Set key_prefix or id_prefix, not both.")
+        if sum(one is not None for one in (keys, ids, group)) > 1:
+            raise Error(Code.INVALID, "Set only one of key_prefix, id_prefix and group.")
         size = SCANNED_AT_A_TIME if only else rows_max
         found: list[Lease] = []
         as_of: Cursor | None = None
         scanned, ended = 0, False
         while len(found) < rows_max and not ended and scanned < LEASES_SCANNED_MAX:
             plan = reads.leases_window(
-                after, size, pool=pool, state=state, owner=owner, keys=keys, ids=ids
+                after, size, pool=pool, state=state, owner=owner, keys=keys, ids=ids, group=group
             )
             with errors.translated():
                 seen = await self._engine.read_aside(plan)

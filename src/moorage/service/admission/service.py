@@ -186,7 +186,7 @@ class Admission:
             LeaseId(""),
             request=identified(request, standing(by.role)),
             wait=_micro(seconds),
-            forced_by=by if request.forced else None,
+            asker=by,
             others=self.waiting.until_of,
             elsewhere=self._elsewhere,
         )
@@ -223,16 +223,23 @@ class Admission:
         return await self._seen(known, case.until, seconds, gone, case.kept)
 
     async def until_ended(
-        self, lease: LeaseId, seconds: float, gone: Callable[[], Awaitable[None]] | None = None
+        self,
+        lease: LeaseId,
+        seconds: float,
+        gone: Callable[[], Awaitable[None]] | None = None,
+        *,
+        or_stop: bool = False,
     ) -> LeaseView:
         """Return a lease when it has ended, or its state after `seconds`.
 
-        This is not a poll, and writes nothing. Raises LEASE_NOT_FOUND.
+        `or_stop`: also when its holder is asked to stop. This is not a poll, and writes nothing.
+        Raises LEASE_NOT_FOUND.
         """
-        future = self.waiting.expect_end(lease)
+        future = self.waiting.expect_end(lease, or_stop=or_stop)
         try:
             view = await self.queries.lease(lease)
-            if view.lease.state == "ended" or seconds <= 0:
+            stops = or_stop and view.lease.stop_until is not None
+            if view.lease.state == "ended" or stops or seconds <= 0:
                 return view
             await either(future, seconds, gone)
         finally:

@@ -27,6 +27,8 @@ class LeaseTimes(NamedTuple):
     hold_until: Instant | None
     """When its hold ends; None: it has none, or is a ticket."""
     ended_at: Instant | None
+    stop_until: Instant | None = None
+    """When it ends because its holder is asked to stop; None: it is not."""
 
 
 class LeaseView(Struct, frozen=True):
@@ -63,6 +65,7 @@ class LeaseView(Struct, frozen=True):
             None if ends is None else Instant(ends),
             None if hold is None else Instant(hold + back),
             None if ended is None else Instant(ended + back),
+            None if lease.stop_until is None else Instant(lease.stop_until + back),
         )
 
 

@@ -46,8 +46,9 @@ class Waiters:
         """The latest `until` of clients that wait at other processes for leases of clients here."""
         self._heard: dict[LeaseId, Heard] = {}
         """Of tickets that may be polled again, on processes that share a ledger."""
-        self._ends: dict[LeaseId, dict[asyncio.Future[Lease], None]] = {}
-        """Futures of requests that wait only for the end."""
+        self._ends: dict[LeaseId, dict[asyncio.Future[Lease], bool]] = {}
+        """Futures of requests that wait only for the end; true: or until the holder is asked to
+        stop."""
         self._closed = False
 
     @property
@@ -132,12 +133,15 @@ class Waiters:
             return None
         return Departure(latest, others)
 
-    def expect_end(self, lease: LeaseId) -> asyncio.Future[Lease]:
-        """Return a future that is set when the lease ends. Use it as `expect`."""
+    def expect_end(self, lease: LeaseId, *, or_stop: bool = False) -> asyncio.Future[Lease]:
+        """Return a future that is set when the lease ends. Use it as `expect`.
+
+        `or_stop`: also when its holder is asked to stop.
+        """
         future: asyncio.Future[Lease] = asyncio.get_running_loop().create_future()
         if self._closed:
             future.cancel()
-        self._ends.setdefault(lease, {})[future] = None
+        self._ends.setdefault(lease, {})[future] = or_stop
         return future
 
     def forget_end(self, lease: LeaseId, future: asyncio.Future[Lease]) -> None:
@@ -161,6 +165,8 @@ class Waiters:
             woken = [*self._futures.pop(key, {})]
             if lease is None or lease.state == "ended":
                 woken += self._ends.pop(key, {})
+            elif lease.stop_until is not None:
+                woken += [future for future, stop in self._ends.get(key, {}).items() if stop]
             for future in woken:
                 if lease is None:
                     future.cancel()

@@ -4,12 +4,18 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from moorage.core.admission.facts import Changes
-from moorage.core.admission.model import Lease, Pool, Slot, StartOutcome
+from moorage.core.admission.model import Lease, Pool, Slot, StartOutcome, Template
 from moorage.core.ids import LeaseId
 from moorage.store.admission.rows import lease_from_body, pool_from_body
 from moorage.store.encoding import encode
 
-KINDS: dict[str, Any] = {"pool": Pool, "slot": Slot, "lease": Lease, "outcome": StartOutcome}
+KINDS: dict[str, Any] = {
+    "pool_template": Template,
+    "pool": Pool,
+    "slot": Slot,
+    "lease": Lease,
+    "outcome": StartOutcome,
+}
 """The kinds in the order in which a batch writes them, and the types of their values."""
 
 FOLLOWED_KINDS = ("pool", "lease")
@@ -22,6 +28,8 @@ def change_rows(changes: Changes) -> Iterator[tuple[str, str, str | None]]:
     Call it after `Changes.stamp`. A lease's body contains its token: show it only to the lease's
     owner and to operators.
     """
+    for name, template in sorted(changes.templates.items()):
+        yield "pool_template", name, _body(template)
     for name, pool in sorted(changes.pools.items()):
         yield "pool", name, _body(pool)
     for (name, slot_name), slot in sorted(changes.slots.items(), key=lambda item: item[0]):

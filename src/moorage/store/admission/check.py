@@ -31,6 +31,8 @@ from moorage.store.admission.rows import (
     pool_row,
     slot_from_body,
     slot_row,
+    template_from_body,
+    template_row,
 )
 from moorage.store.api import Plan, Query, Row
 from moorage.store.differences import FOUND_MAX, Found, Kind, collected, differing
@@ -138,6 +140,7 @@ def _spared(stored: dict[str, Any], value: Lease) -> tuple[str, ...]:
 
 
 POOL = Kind("pool {name}", "pool_upsert", pool_from_body, pool_row)
+TEMPLATE = Kind("template {name}", "template_upsert", template_from_body, template_row)
 SLOT = Kind("slot {pool}/{name}", "slot_upsert", slot_from_body, slot_row)
 LEASE = Kind("lease {id}", "lease_upsert", lease_from_body, lease_row, _spared)
 OUTCOME = Kind(
@@ -157,12 +160,14 @@ def differences_load() -> Plan[list[str]]:
 
 
 def _compared(found: Found) -> Plan[None]:
-    clock, arrivals, pool_rows, slot_rows = yield [
+    clock, arrivals, pool_rows, slot_rows, template_rows = yield [
         service_clock.LOAD,
         Query("arrivals_load"),
         Query("pools_snapshot"),
         Query("slots_snapshot"),
+        Query("templates_load"),
     ]
+    list(found.read(TEMPLATE, [row[:2] for row in template_rows]))
     pools = [value for _, value in found.read(POOL, pool_rows)]
     slots = [value for _, value in found.read(SLOT, slot_rows)]
     tally = Sums(

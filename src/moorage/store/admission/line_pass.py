@@ -11,7 +11,7 @@ from moorage.core.admission.facts import Facts, Keys
 from moorage.core.admission.forecast.eta import Holder, Waiter
 from moorage.core.admission.forecast.holders import SlotHolder, holders_of
 from moorage.core.admission.forecast.why import Evidence
-from moorage.core.admission.model import Lease
+from moorage.core.admission.model import Lease, first_end
 from moorage.core.clock import SECOND, Instant
 from moorage.store import service_clock
 from moorage.store.admission.load import pools_query, pools_take
@@ -43,6 +43,7 @@ class _Body(Struct, frozen=True, gc=False):
 
     labels: _Names
     hold_until: Instant | None = None
+    stop_until: Instant | None = None
 
 
 _body = msgspec.json.Decoder(_Body)
@@ -106,7 +107,7 @@ def pass_load(pool: str, tickets: int | None = None) -> Plan[LinePass]:
         slotted=leases if by_slot else (),
         oldest=leases[0] if leases else None,
         holding=tuple(
-            Holder(row[0], row[1], body.hold_until)
+            Holder(row[0], row[1], first_end(body.hold_until, body.stop_until))
             for row, body in zip(holding, bodies, strict=True)
         ),
     )

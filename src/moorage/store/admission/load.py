@@ -25,6 +25,7 @@ from moorage.store.admission.rows import (
     pool_from_body,
     slot_from_body,
     slots_from_bodies,
+    template_from_body,
 )
 from moorage.store.api import Plan, Query, Row
 from moorage.store.encoding import encode, key_set
@@ -57,6 +58,9 @@ def facts_load(keys: Keys) -> Plan[Facts]:
         placed |= found_ids & keys.leases if query.block == "leases_load" else found_ids
         if query.block == "leases_load_due":
             facts.due = [lease.id for lease in loaded]
+    if keys.templates or not keys.makable <= facts.pools.keys():
+        (rows,) = yield [Query("templates_load")]
+        templates_take(facts, rows)
     needed = {need.pool for key in placed for need in facts.leases[key].needs}
     yield from _pools_load(facts, needed - keys.pools)
     yield from _heads_load(facts, keys.heads & facts.leases.keys())
@@ -127,6 +131,8 @@ def _lease_queries(keys: Keys) -> list[Query]:
         queries.append(Query("leases_load", (key_set(keys.leases | keys.heard),)))
     if keys.asked:
         queries.append(Query("leases_load_by_key", (encode(sorted(keys.asked)),)))
+    if keys.groups:
+        queries.append(Query("leases_load_by_group", (encode(sorted(keys.groups)),)))
     if keys.slots:
         queries.append(Query("leases_load_by_slot", (encode(sorted(keys.slots)),)))
     if keys.ends:
@@ -205,6 +211,13 @@ def pools_take(facts: Facts, rows: Sequence[Row]) -> None:
         facts.slots[pool.name] = slots_from_bodies(slots) | facts.slots.get(pool.name, {})
         for owner, units in counts_from_text(held).items():
             facts.held[pool.name, owner] = units
+
+
+def templates_take(facts: Facts, rows: Sequence[Row]) -> None:
+    """Add the rows of `templates_load` to the facts."""
+    for name, body, pools in rows:
+        facts.templates[name] = template_from_body(body)
+        facts.made[name] = pools
 
 
 def _slots_take(facts: Facts, rows: Sequence[Row]) -> None:

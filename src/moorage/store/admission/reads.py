@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
+from moorage.core.admission.facts import Facts
 from moorage.core.admission.forecast.statistics import starts_per_minute
 from moorage.core.admission.model import Lease, Pool, Slot, State, is_unheard
 from moorage.core.admission.units import SlotGroup, units_by_pool
@@ -15,6 +16,7 @@ from moorage.core.ids import LeaseId
 from moorage.core.limits import DUE_MAX, REPORT_LEASES_MAX
 from moorage.core.service_time import Moment, Timeline
 from moorage.store import service_clock
+from moorage.store.admission.load import templates_take
 from moorage.store.admission.rows import (
     claims_of,
     groups_from_text,
@@ -153,6 +155,14 @@ def _pools(query: Query) -> Plan[PoolsSeen]:
     return PoolsSeen(epoch, revision, timeline, [pool_from_row(row) for row in rows])
 
 
+def templates_load() -> Plan[Facts]:
+    """Load all templates of pools, and how many pools each has made."""
+    (rows,) = yield [Query("templates_load")]
+    facts = Facts()
+    templates_take(facts, rows)
+    return facts
+
+
 def lease_load(lease: LeaseId) -> Plan[LeaseSeen | None]:
     """Load one lease or ticket."""
     clock, leases = yield [service_clock.LOAD, Query("lease_load", (lease,))]
@@ -169,15 +179,19 @@ def leases_window(
     owner: str | None = None,
     keys: tuple[str, str] | None = None,
     ids: tuple[str, str] | None = None,
+    group: str | None = None,
 ) -> Plan[LeasesSeen]:
     """Load leases and tickets after (arrival, id), in that order, at most `rows_max` of them.
 
     `keys` are the first key and the one after the last; they need an owner; `ids` are the same of
-    ids. Use `read_aside`: it may read all leases of an owner, or skip many of a pool.
+    ids; `group` is that of requests. Use `read_aside`: it may read all leases of an owner, or skip
+    many of a pool.
     """
     query = _leases_query(after, rows_max, pool, state, owner)
     if keys is not None:
         query = Query("leases_window_by_key", (owner, *keys, *after, state, pool, rows_max))
+    elif group is not None:
+        query = Query("leases_window_by_group", (group, *after, state, owner, pool, rows_max))
     elif ids is not None:
         query = Query("leases_window_by_id", (*ids, *after, state, owner, pool, rows_max))
     ((epoch, revision, _),), clock, rows = yield [Query("clock_load"), service_clock.LOAD, query]

@@ -5,7 +5,8 @@ from functools import lru_cache
 
 from msgspec import MsgspecError, json, structs
 
-from moorage.core.admission.model import Lease, Pool, Slot, StartOutcome
+from moorage.core.admission.model import Lease, Pool, Slot, StartOutcome, Template, place_of
+from moorage.core.admission.superseding import key_of
 from moorage.core.admission.units import SlotGroup, units_by_pool
 from moorage.core.clock import Instant
 from moorage.core.ids import LeaseId
@@ -23,6 +24,7 @@ _lease = json.Decoder(Lease)
 _names = json.Decoder(frozenset[str])
 _outcome = json.Decoder(StartOutcome)
 _pool = json.Decoder(Pool)
+_template = json.Decoder(Template)
 
 
 def lease_from_body(body: str) -> Lease:
@@ -38,7 +40,19 @@ def pool_from_body(body: str) -> Pool:
 def pool_row(pool: Pool) -> Row:
     """Write a pool: its key, the columns to search by, its body."""
     spec = pool.spec
-    return (pool.name, spec.quota, pool.gangs, pool.wake_at, spec.member_group, encode(pool))
+    made = None if pool.on_demand is None else pool.on_demand.template
+    searched = (pool.name, spec.quota, pool.gangs, pool.wake_at, spec.member_group, made)
+    return (*searched, encode(pool))
+
+
+def template_from_body(body: str) -> Template:
+    """Read a template of pools."""
+    return _template.decode(body)
+
+
+def template_row(template: Template) -> Row:
+    """Write a template of pools."""
+    return (template.name, encode(template))
 
 
 def slots_from_bodies(bodies: str | None) -> dict[str, Slot]:
@@ -117,6 +131,7 @@ def lease_row(lease: Lease) -> Row:
         pools_text(lease),
         lease.state,
         lease.ended_at,
+        *(key_of(lease) or (None, None)),
         encode(lease),
     )
 
@@ -133,6 +148,7 @@ def need_rows(lease: Lease) -> Iterator[Row]:
             lease.arrival,
             lease.id,
             -lease.priority,
+            place_of(lease),
             units,
             lease.pull or lease.attended,
             lease.forced,

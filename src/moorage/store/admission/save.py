@@ -15,6 +15,7 @@ from moorage.store.admission.rows import (
     outcome_row,
     pool_row,
     slot_row,
+    template_row,
     trim_row,
 )
 from moorage.store.api import Plan, Query, Row, Write
@@ -56,6 +57,7 @@ class AdmissionPart:
         statements = [
             Write("arrivals_update", [] if arrivals is None else [(arrivals,)]),
             *_pool_writes(changes),
+            *_template_writes(changes),
             *_gone_writes(sorted(key for key, lease in changes.leases.items() if lease is None)),
             Write("lease_rekey", left),
             Write("lease_upsert", [lease_row(lease) for lease in changed]),
@@ -81,6 +83,14 @@ def _pool_writes(changes: Changes) -> list[Write]:
         Write("pool_upsert", [pool_row(pool) for _, pool in sorted(changes.pools.items()) if pool]),
         Write("slot_delete", [key for key, slot in slots if slot is None]),
         Write("slot_upsert", [slot_row(slot) for _, slot in slots if slot is not None]),
+    ]
+
+
+def _template_writes(changes: Changes) -> list[Write]:
+    templates = sorted(changes.templates.items())
+    return [
+        Write("template_delete", [(name,) for name, one in templates if one is None]),
+        Write("template_upsert", [template_row(one) for _, one in templates if one is not None]),
     ]
 
 
@@ -122,6 +132,7 @@ def wipe_writes() -> list[Write]:
     """Return the statements that empty admission's tables; its clock and arrivals continue."""
     return [
         Write("pools_wipe", [()]),
+        Write("templates_wipe", [()]),
         Write("slots_wipe", [()]),
         Write("leases_wipe", [()]),
         Write("lease_dues_wipe", [()]),

@@ -15,6 +15,26 @@ else:
         ("admission", "pages", "slots", "pools.boskos", "pools.past", "pools.reports"),
     )
 
+LIST_POOL_TEMPLATES = Operation(
+    Access("GET /v1/pool-templates", "reader", projects=True),
+    Content(answer=admission.PoolTemplateList),
+    "List the templates of pools by name.",
+)
+GET_POOL_TEMPLATE = Operation(
+    Access("GET /v1/pool-templates/{name+}", "reader", projects=True),
+    Content(answer=admission.PoolTemplate),
+    "Get one template of pools.",
+)
+PUT_POOL_TEMPLATE = Operation(
+    Access("PUT /v1/pool-templates/{name+}", "operator"),
+    Content(body=admission.PoolTemplateWanted, answer=admission.PoolTemplate),
+    "Create or update a template; its existing pools stay as they are.",
+)
+DELETE_POOL_TEMPLATE: Operation[None] = Operation(
+    Access("DELETE /v1/pool-templates/{name+}", "operator"),
+    Content(),
+    "Delete a template; its existing pools stay until they are idle.",
+)
 LIST_SLOTS = Operation(
     Access("GET /v1/pools/{name+}:slots", "reader", "governor", projects=True),
     Content(parameters=pages.PageAsked, answer=slots.SlotPage),

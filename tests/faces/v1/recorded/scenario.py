@@ -59,6 +59,7 @@ def in_use(to: Recorder) -> None:
     reshapes(to)
     pools(to)
     slots(to)
+    templates(to)
     leases(to)
     fleet(to)
     reporters(to)
@@ -136,6 +137,15 @@ def slots(to: Recorder) -> None:
     shown = to.call("preview_action", body=wider)
     to.call("act", body={**wider, "digest": shown["digest"]})
     to.call("delete_pool", "unused")
+
+
+def templates(to: Recorder) -> None:
+    """Let requests make pools."""
+    name = "deploy/*"
+    to.call("put_pool_template", name, body={"pool": {"limit": 1}, "idle": 3600.0})
+    to.call("get_pool_template", name)
+    to.call("list_pool_templates")
+    to.call("delete_pool_template", name)
 
 
 def leases(to: Recorder) -> None:

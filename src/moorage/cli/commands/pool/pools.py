@@ -35,7 +35,7 @@ from moorage.cli.support.views.pool_text import (
 )
 from moorage.client.admission import Admission
 from moorage.wire.admission import DURATIONS, PoolWanted
-from moorage.wire.enums import Expire, OnRetry
+from moorage.wire.enums import Expire, OnRetry, Order
 from moorage.wire.labels import holder_of
 
 COLUMNS = (
@@ -129,6 +129,11 @@ _OPTIONS = (
         "--on-retry",
         type=click.Choice(get_args(OnRetry)),
         help="Whether a retry keeps its place or goes to the end of the line.",
+    ),
+    click.option(
+        "--order",
+        type=click.Choice(get_args(Order)),
+        help="Which request goes first; with newest, others may wait for ever.",
     ),
     click.option(
         "--proxy-ttl",
@@ -304,11 +309,13 @@ def resume(name: str, as_json: bool) -> None:
 def export(names: tuple[str, ...], as_json: bool) -> None:
     """Print the file with these pools, or with all, that `moorage apply` reads.
 
+    All are without those that requests have made from templates.
+
     With --json it is YAML, too: `moorage apply` reads it from a file whose name ends in .yaml.
     """
     with at_server(Admission) as admission:
         read = (ids.pool_of(admission, name, admission.pool, reads=True) for name in names)
-        pools = list(read if names else admission.pools())
+        pools = list(read) if names else [one for one in admission.pools() if one.template is None]
     if as_json:
         show_json({"pools": {pool.name: described(pool) for pool in pools}})
     else:

@@ -44,7 +44,7 @@ def since_of(lease: Lease) -> datetime:
 
 def until_of(lease: Lease) -> datetime | None:
     """Return when a lease ended, or ends unless it is renewed; None: nothing ends it by itself."""
-    times = (lease.expires_at, lease.hold_until)
+    times = (lease.expires_at, lease.hold_until, lease.stop_until)
     return lease.ended_at or min((at for at in times if at is not None), default=None)
 
 

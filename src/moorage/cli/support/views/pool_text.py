@@ -13,6 +13,9 @@ from moorage.core.clock import SECOND
 from moorage.wire.admission import DURATIONS, Overstay, Pacing, Pool, PoolWanted
 
 PROPERTIES = tuple(field.name for field in fields(PoolWanted) if field.name != "generation")
+IDLE = "idle"
+"""A duration of templates, which pools do not have."""
+
 ALWAYS_SAID = ("limit", "hold", "pacing")
 
 
@@ -83,7 +86,7 @@ def property_text(name: str, value: Any) -> str:
         return pacing_text(value)
     if value is None:
         return NONE
-    return duration_text(value) if name in DURATIONS else plain_text(value)
+    return duration_text(value) if name in DURATIONS or name == IDLE else plain_text(value)
 
 
 def word_of(pool: Pool) -> str:

@@ -15,6 +15,7 @@ from moorage.client.run.exit_codes import (
     FAILED,
     NOT_GRANTED,
     REVOKED,
+    SUPERSEDED,
     UNREACHABLE,
     USAGE,
     WITHDRAWN,
@@ -44,6 +45,7 @@ WHY_CODES = {
     "unreachable": UNREACHABLE,
     "withdrawn": WITHDRAWN,
     "revoked": REVOKED,
+    "superseded": SUPERSEDED,
     "abandoned": ABANDONED,
 }
 

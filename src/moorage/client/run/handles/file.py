@@ -191,6 +191,8 @@ def _entry(values: Any) -> HandleEntry:
                 (str(pool), tuple((str(name), str(value)) for name, value in labels))
                 for pool, labels in wish.get("slot_labels", ())  # missing in older files
             ),
+            group=str(wish.get("group", "")),  # missing in older files
+            cancel_running=bool(wish.get("cancel_running")),
         ),
         id=values["id"],
         token=values["token"],

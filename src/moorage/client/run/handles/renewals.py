@@ -23,6 +23,8 @@ class Renewals:
         self._notices = notices
         self.gone: set[str] = set()
         """Leases that have ended although they are still in the file."""
+        self._stopping: set[str] = set()
+        """Leases whose holders are asked to stop, which was reported."""
 
     def round(self, patient: bool) -> float | None:
         """Renew each lease once; return the seconds to the next round, None if none is left.
@@ -48,6 +50,12 @@ class Renewals:
                 pauses.append(min(TRY_AGAIN_SECONDS, ttl or TTL_SECONDS))
             else:
                 refresh(self._handle, entry, lease)
+                if lease.stop_until is not None and entry.id not in self._stopping:
+                    self._stopping.add(entry.id)
+                    self._notices.say(
+                        f"lease {entry.id}: the newer {lease.superseded_by} of its group asks its"
+                        f" holder to stop; it ends at {lease.stop_until}"
+                    )
                 pauses.append((lease.ttl or TTL_SECONDS) / RENEWALS)
         return min(pauses, default=None)
 

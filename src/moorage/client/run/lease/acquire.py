@@ -30,6 +30,7 @@ TROUBLE_STATUS = 500
 """From this status on the server itself has failed, and a retry may succeed."""
 
 WITHDRAWN, REVOKED, ABANDONED = "withdrawn", "revoked", "abandoned"
+SUPERSEDED = "superseded"
 BY_OWNER = frozenset(("withdrawn", "released", "retried"))
 """Causes of an end that the owner wanted: clients that wait for this lease must not ask again."""
 
@@ -43,7 +44,7 @@ class NotGrantedError(MoorageError):
     """No lease was granted.
 
     `why` is refused, pool_unknown, nested, unreachable, timed_out, withdrawn,
-    revoked or abandoned.
+    revoked, superseded or abandoned.
     """
 
     def __init__(self, why: str, message: str) -> None:
@@ -160,7 +161,7 @@ class Acquiring:
             self._persist(self._check)
         lease = self._attempt(self._ask if self._first is None else self._first)
         if lease.state == "ended":
-            if self._keys.fresh:
+            if self._keys.fresh or lease.cause == SUPERSEDED:
                 check_end(lease)
             # Otherwise it is the lease of an earlier attempt with the same key.
             lease = self._again(lease)
@@ -182,9 +183,25 @@ class Acquiring:
                 "refused",
                 f"the lease of this key has ended, use a new key: {ended.end}",
             )
+        if self.wish.group:
+            self._check_newest(ended)
         self.notes.append(self._anew(ended))
         self.lease = None
         return self._attempt(self._ask)
+
+    def _check_newest(self, ended: Lease) -> None:
+        """Raise NotGrantedError if a later request of the group came while nobody heard of this.
+
+        The server decides by the order of arrival: asking again would end the newer ticket.
+        """
+        newer: list[Lease] = []
+
+        def look() -> None:
+            newer[:] = self.leases.newer_of(self.wish.group, ended)
+
+        self._persist(look)
+        if newer:
+            raise NotGrantedError(SUPERSEDED, superseded_text(ended.id, newer[-1].id))
 
     def _anew(self, ended: Lease) -> str:
         if ended.cause != "unheard":
@@ -296,10 +313,17 @@ def check_end(lease: Lease) -> None:
     """Raise NotGrantedError if somebody has ended a ticket, or its lease, on purpose."""
     if lease.cause == "revoked":
         raise NotGrantedError(REVOKED, f"removed from the line: {lease.end}")
+    if lease.cause == SUPERSEDED:
+        raise NotGrantedError(SUPERSEDED, superseded_text(lease.id, lease.superseded_by))
     if lease.cause in BY_OWNER:
         raise NotGrantedError(
             WITHDRAWN, f"ticket {lease.id} was withdrawn {lease.detail or 'by its owner'}"
         )
+
+
+def superseded_text(lease_id: str, newer: str | None) -> str:
+    """Return the message that a newer request of its group waits, or runs, instead."""
+    return f"ticket {lease_id} was superseded by the newer {newer} of its group"
 
 
 class _EndedError(Exception):

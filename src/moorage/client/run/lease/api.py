@@ -15,6 +15,9 @@ from moorage.wire.operations.operation import Operation
 ANSWER_SECONDS = 10.0
 """How long to wait for an answer, in addition to the wait that was requested of the server."""
 
+GROUP_READ_MAX = 100
+"""Live leases of a group that are read in each state: more than there may be in one project."""
+
 BAD_REQUEST = 400
 
 
@@ -44,6 +47,12 @@ class Requests(Protocol):
     def pages(self) -> str | None:
         """See `Transport.pages`."""
         ...
+
+
+def _scope(owner: str) -> str:
+    """Return whose groups an owner's are: its project's, or its own."""
+    project, slash, _ = owner.rpartition("/")
+    return f"{project}/" if slash else owner
 
 
 class Leases:
@@ -108,6 +117,22 @@ class Leases:
         asked = {"pool": pool, "state": "granted", "mine": True, "label": f"host={host}"}
         return self._leases({**asked, "limit": most})
 
+    def newer_of(self, group: str, lease: Lease) -> list[Lease]:
+        """Return the live leases and tickets of a group that were asked for later, in that order.
+
+        Groups of the same name of other projects and owners do not count.
+        """
+        found: list[Lease] = []
+        for state in ("granted", "waiting"):
+            found += self._leases({"group": group, "state": state, "limit": GROUP_READ_MAX})
+        newer = [
+            one
+            for one in found
+            if _scope(one.owner) == _scope(lease.owner)
+            and instant_of(one.asked_at) > instant_of(lease.asked_at)
+        ]
+        return sorted(newer, key=lambda one: instant_of(one.asked_at))
+
     def units_of(self, pool: str) -> tuple[int, int | None]:
         """Return how many units of a pool can be granted at once: in all, and to one owner."""
         found = self._pool(pool)
@@ -121,9 +146,13 @@ class Leases:
         """Return a lease; while it is a waiting ticket, wait for a change."""
         return self._looked(lease_id, {"wait": f"{wait:g}"}, wait)
 
-    def await_end(self, lease_id: str, wait: float) -> Lease:
-        """Return a lease when it has ended, or its state after this many seconds."""
-        return self._looked(lease_id, {"wait": f"{wait:g}", "until": "ended"}, wait)
+    def await_end(self, lease_id: str, wait: float, *, or_stop: bool = False) -> Lease:
+        """Return a lease when it has ended, or its state after this many seconds.
+
+        `or_stop`: also when its holder is asked to stop, which only newer servers know.
+        """
+        until = "asked_to_stop" if or_stop else "ended"
+        return self._looked(lease_id, {"wait": f"{wait:g}", "until": until}, wait)
 
     def renew(self, lease_id: str, token: str | None, seconds_max: float) -> Lease:
         """Renew a lease."""

@@ -35,14 +35,22 @@ class Renewer:
 
     Calls `wake` whenever `lost` or `over` changes. A `patient` keeper considers the lease lost
     only if the server says so, never because the server does not answer. Otherwise the keeper uses
-    its own clock, and considers the lease lost before the server may end it.
+    its own clock, and considers the lease lost before the server may end it. `grouped`: a newer
+    request of its group may ask the holder to stop.
     """
 
     def __init__(
-        self, leases: Leases, grant: Grant, term: LeaseTerm, wake: Callable[[], None], patient: bool
+        self,
+        leases: Leases,
+        grant: Grant,
+        term: LeaseTerm,
+        wake: Callable[[], None],
+        patient: bool,
+        grouped: bool = False,
     ) -> None:
         self._leases = leases
         self._lease = grant.lease
+        self._grouped = grouped
         self._term = term
         self._wake = wake
         self._patient = patient
@@ -52,6 +60,7 @@ class Renewer:
         self._ending = threading.Lock()
         self._reason: str | None = None
         self._over = False
+        self._asked_to_stop: str | None = None
         self._failing_since: float | None = None
         self.trouble = "it was not renewed in time"
         """The last reason why a renewal failed."""
@@ -82,6 +91,11 @@ class Renewer:
             self.kill_by = self._term.kill_by
             self._conclude(self.trouble)
         return self._reason
+
+    @property
+    def asked_to_stop(self) -> str | None:
+        """Why its holder is to stop and to release it, while it is valid; None: it is not."""
+        return self._asked_to_stop
 
     @property
     def doubtful(self) -> bool:
@@ -142,6 +156,7 @@ class Renewer:
         if renewed.hold_until != self._lease.hold_until:  # changed by another process
             self._term.hold_by = None if renewed.hold is None else elapsed() + renewed.hold
             self._lease = renewed
+        self._note_stop(renewed)
         in_time = self._term.renewed(sent, elapsed(), late=self._patient)
         self._failing_since = None
         self._note_try(sent)
@@ -179,7 +194,9 @@ class Renewer:
         while not self._closed.is_set() and not (self.lost or self.over):
             sent = elapsed()
             try:
-                lease = self._leases.await_end(self._lease.id, POLL_SECONDS_MAX)
+                lease = self._leases.await_end(
+                    self._lease.id, POLL_SECONDS_MAX, or_stop=self._may_be_stopped
+                )
             except RefusedError as refusal:
                 if refusal.code in ("lease_ended", "lease_not_found"):
                     self._ended(str(refusal), sent)
@@ -194,6 +211,8 @@ class Renewer:
                     self._ended_as(lease)
                     self._wake()
                     return
+                if self._note_stop(lease):
+                    continue
                 hasty = hasty + 1 if elapsed() - sent < POLL_SECONDS_MAX / 2 else 0
                 if hasty >= HASTY_MAX:
                     return
@@ -201,6 +220,22 @@ class Renewer:
                     continue
             # Random, because all holders may lose their connections at the same moment.
             self._closed.wait(random.uniform(0.5, 1.0) * PAUSE_SECONDS_MAX)
+
+    @property
+    def _may_be_stopped(self) -> bool:
+        """Whether a newer request may ask to stop, and has not done so yet."""
+        return self._grouped and self._asked_to_stop is None
+
+    def _note_stop(self, lease: Lease) -> bool:
+        """Note that the holder is asked to stop; return whether that is new."""
+        if lease.stop_until is None or self._asked_to_stop is not None:
+            return False
+        self._asked_to_stop = (
+            f"the newer {lease.superseded_by} of its group asks it to stop; the lease ends at"
+            f" {lease.stop_until}"
+        )
+        self._wake()
+        return True
 
     def _ended(self, reason: str, sent: float) -> None:
         """Handle the server's answer that it has ended: a loss, unless it ended by its hold."""

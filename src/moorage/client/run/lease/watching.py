@@ -24,6 +24,8 @@ REST_SECONDS = 0.05
 KILLED_SECONDS = 2.0
 """How long killed processes may take to disappear."""
 
+NOT_OURS = "belongs to another user and cannot be ended"
+
 SIGNALS_IF_LOST = {"term": signal.SIGTERM, "kill": signal.SIGKILL}
 
 
@@ -38,7 +40,10 @@ class _Doubt(IntEnum):
 
 
 class CommandWatch:
-    """One command and its lease, if it has one. `ended_it`: the watch has ended the command."""
+    """One command and its lease, if it has one.
+
+    `ended_it`: the watch has ended the command; `superseded`: because a newer request asked for it.
+    """
 
     def __init__(
         self,
@@ -56,6 +61,8 @@ class CommandWatch:
         self._kill_at: float | None = None
         self._doubt = _Doubt.NONE
         self.ended_it = False
+        self.superseded = False
+        self._stop_told = False
 
     def seconds(self) -> float:
         """Return how long to wait before the next `look`."""
@@ -82,6 +89,9 @@ class CommandWatch:
             return
         lost = keeper.lost
         if lost is None and not keeper.over:
+            if keeper.asked_to_stop is not None and not self._stop_told:
+                self._stop_told = True
+                self._stop(keeper.asked_to_stop)
             self._tell(keeper)
             return
         keeper.close()
@@ -132,15 +142,31 @@ class CommandWatch:
                 f" units; the command continues, trying again: {keeper.trouble}"
             )
 
+    def _stop(self, asked: str) -> None:
+        """End the command because a newer request asks for it; its lease is valid until then."""
+        number = SIGNALS_IF_LOST.get(self._on_lost)
+        if number is None:
+            self._notices.say(f"the command continues until its lease ends: {asked}")
+            return
+        self.superseded = True
+        gets = self._end(number)
+        if number == signal.SIGTERM:
+            self._kill_at = elapsed() + self._kill_after
+        self._notices.say(f"the command {gets}: {asked}")
+
+    def _end(self, number: signal.Signals) -> str:
+        """Send the signal that ends the command; return what it gets, for people."""
+        self.ended_it = True
+        permitted = self._child.end(number)
+        self._child.signal(signal.SIGCONT)
+        return f"gets {number.name}" if permitted else NOT_OURS
+
     def _act(self, lost: str, kill_by: float) -> None:
         number = SIGNALS_IF_LOST.get(self._on_lost)
         if number is None:
             self._notices.say(f"the lease is lost, the command continues without it: {lost}")
             return
-        self.ended_it = True
-        permitted = self._child.end(number)
-        self._child.signal(signal.SIGCONT)
+        gets = self._end(number)
         if number == signal.SIGTERM:
             self._kill_at = min(elapsed() + self._kill_after, kill_by)
-        gets = f"gets {number.name}" if permitted else "belongs to another user and cannot be ended"
         self._notices.say(f"the lease is lost, the command {gets}: {lost}")

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from msgspec import structs
 
 from moorage.core.admission import expiry, leases, pools
-from moorage.core.admission.admit import TicketsNeeded, admit
+from moorage.core.admission.admit import TicketsNeeded, admit, order
 from moorage.core.admission.bounds import EXEMPT
 from moorage.core.admission.facts import Changes, Facts, Line
 from moorage.core.admission.forecast import statistics
@@ -148,7 +148,7 @@ class _Stage:
         _, self.pool = pools.put(Facts(), _moment(0), Instant(0), name, spec)
         self.leases: dict[LeaseId, Lease] = {}
         self.line: list[tuple[int, int, LeaseId]] = []
-        """(negated priority, arrival, ticket), sorted."""
+        """By `order`, then ticket."""
         self.ends: list[tuple[int, LeaseId]] = []
         self.held: dict[str, int] = {}
         self.stays = [JobTimes(job.arrives, None, None, job.units) for job in jobs]
@@ -239,7 +239,7 @@ class _Stage:
     def _keep(self, at: int, lease: Lease) -> None:
         """Store a row, and update what depends on it."""
         before = self.leases.pop(lease.id, None)
-        place = (-lease.priority, lease.arrival, lease.id)
+        place = (*order(lease), lease.id)
         if before is not None and before.state == "waiting":
             del self.line[bisect_left(self.line, place)]
         n = int(lease.key)

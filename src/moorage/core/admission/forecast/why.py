@@ -172,18 +172,33 @@ def standing(
         if not _waits_for_ends(facts, ticket):
             return Standing(position, None, barred.code, barred.text)
         found = eta_of(facts, moment, ticket.needs, place, views)
+        if _is_overtaken(facts, ticket):
+            found = Estimate()
         return Standing(position, found.seconds, barred.code, barred.text, found.overdue)
     if ticket.allocations is not None and ticket.detail:
         text = f"waiting for capacity: {ticket.detail}"
         return Standing(position, None, "capacity", text)
     bound = _bound(facts, moment, ticket, place, views)
     text = bound.text + _aside(facts, moment, ticket, place)
+    overtaken = not ticket.forced and _is_overtaken(facts, ticket)
+    text += OVERTAKEN if overtaken else ""
     absent = not asking and bound.code != "poll" and _is_absent(moment, ticket)
     if absent:
         why = "no request waits for it" if ticket.pull else "its client is not connected"
         bound, text = Binding("absent", ""), f"passed over: {why}; {text}"
     estimate = eta_of(facts, moment, ticket.needs, place, views, forced=ticket.forced)
+    if overtaken:
+        estimate = Estimate()
     return Standing(position, estimate.seconds, bound.code, text, estimate.overdue)
+
+
+OVERTAKEN = "; newer requests go first"
+"""What is said of tickets for which there is no estimate, because others may overtake them."""
+
+
+def _is_overtaken(facts: Facts, ticket: Lease) -> bool:
+    """Would a later request go first in any line of a ticket, even if it has the same priority?"""
+    return any(facts.pools[need.pool].spec.order == "newest" for need in ticket.needs)
 
 
 def eta_of(

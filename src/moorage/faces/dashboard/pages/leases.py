@@ -23,7 +23,7 @@ EXPORTED = 1_000
 POOLS_NAMED = 200
 """Pools whose names the filter offers."""
 
-FILTERS = ("pool", "owner", "label")
+FILTERS = ("pool", "owner", "label", "group")
 STATES = {"granted": "granted", "waiting": "waiting", "ended": "ended", "all": "any"}
 """What an address may ask for, and what the choice is called; the first one by default.
 

@@ -16,7 +16,13 @@ from moorage.core.errors import Code, Error
 from moorage.core.ids import ConsumerId, LeaseId, ProviderId, is_normal
 from moorage.core.labels import check_labels
 from moorage.core.ledger.vocabulary import check_consumer_type
-from moorage.core.limits import DETAIL_LENGTH_MAX, IDENTIFIER_LENGTH_MAX, LABELS_MAX, MAX_INT
+from moorage.core.limits import (
+    DETAIL_LENGTH_MAX,
+    IDENTIFIER_LENGTH_MAX,
+    KEY_LENGTH_MAX,
+    LABELS_MAX,
+    MAX_INT,
+)
 from moorage.core.texts import check_reason, is_name
 from moorage.core.wildcards import is_entry
 from moorage.core.wishes import labels_of, wanted_of
@@ -118,6 +124,7 @@ async def page(request: Request[None, wire.LeasesAsked]) -> wire.LeasePage:
             machine=machine_of(asked.machine),
             placed=authorization.sees_places(request.caller, request.project),
         ),
+        asked.group,
     )
     if scope is not None:
         views = [view for view in views if any(map(scope.covers, _pools(view)))]
@@ -128,7 +135,7 @@ async def page(request: Request[None, wire.LeasesAsked]) -> wire.LeasePage:
 async def read(request: Request[None, wire.LeaseLooked]) -> wire.Lease:
     """Return a lease or ticket, and wait for its grant or its end if asked to.
 
-    Unless `until=ended`, a read of a ticket counts as a poll if its owner reads or if it waits.
+    With `until=granted`, a read of a ticket counts as a poll if its owner reads or if it waits.
     """
     lease, wait = lease_id(request), check_wait(request.parameters.wait)
     admission = request.service.admission
@@ -137,9 +144,11 @@ async def read(request: Request[None, wire.LeaseLooked]) -> wire.Lease:
     mine = _is_owner(request, view)
     if wait and not (mine or _operates(request)):
         raise Error(Code.HOLDER_MISMATCH, "Only the owner of a ticket or lease may wait for it.")
-    if request.parameters.until == "ended":
+    until = request.parameters.until
+    if until != "granted":
         if wait and view.lease.state != "ended":
-            view = await admission.until_ended(lease, wait, request.disconnected)
+            stop = until == "asked_to_stop"
+            view = await admission.until_ended(lease, wait, request.disconnected, or_stop=stop)
     elif view.lease.state == "waiting" and (mine or wait):
         scan = view.lease.pull or view.lease.forced
         view = await admission.waited(lease, wait, request.disconnected, scan=scan)
@@ -373,6 +382,8 @@ def shown_to(request: Request[Any, Any], view: LeaseView) -> wire.Lease:
 
 def request_of(wanted: wire.LeaseWanted, owner: str, *, attended: bool = False) -> LeaseRequest:
     """Convert an owner's request to the core's type. Raises `Error`: INVALID."""
+    if wanted.supersede is not None and not wanted.supersede.group:
+        raise Error(Code.INVALID, f"A group must have 1 to {KEY_LENGTH_MAX} characters.")
     needs = [Need(need.pool, need.units, wanted=wanted_of(need.labels)) for need in wanted.needs]
     return LeaseRequest(
         owner=owner,
@@ -387,6 +398,8 @@ def request_of(wanted: wire.LeaseWanted, owner: str, *, attended: bool = False) 
         pull=wanted.pull,
         reopen=wanted.reopen,
         attended=attended,
+        group="" if wanted.supersede is None else wanted.supersede.group,
+        cancel_running=wanted.supersede is not None and wanted.supersede.cancel_running,
         allocations=None if wanted.allocations is None else text_of(_holding(wanted.allocations)),
     )
 
@@ -456,7 +469,7 @@ def lease_shown(view: LeaseView, mine: bool) -> wire.Lease:
     `mine`: include its token and its record (for its owner and operators only).
     """
     lease, times, age = view.lease, view.times(), record_age(view.lease, view.when.moment.at)
-    granted_at, expires_at, hold_until, ended_at = times_or_none(times[1:])
+    granted_at, expires_at, hold_until, ended_at, stop_until = times_or_none(times[1:])
     return wire.Lease(
         id=lease.id,
         key=lease.key,
@@ -486,6 +499,9 @@ def lease_shown(view: LeaseView, mine: bool) -> wire.Lease:
         record_version=lease.record_version,
         record_age=None if age is None else age / SECOND,
         waiting=None if view.standing is None else _standing_shown(view.standing),
+        group=lease.group,
+        superseded_by=lease.superseded_by,
+        stop_until=stop_until,
     )
 
 

@@ -151,6 +151,7 @@ def pool_shown(view: PoolView) -> wire.Pool:
         first=None if view.first is None else lease_shown(view.first, mine=False),
         created_at=time_of(pool.created_at),
         updated_at=time_of(pool.updated_at),
+        template=None if pool.on_demand is None else pool.on_demand.template,
         owner_queue_max=owner_queue_max(spec.queue_max, spec.queue_max_per_owner),
     )
 

@@ -79,6 +79,17 @@ WHERE (begun.arrival, begun.id) > ($3, $4)
     ))
 ORDER BY begun.arrival, begun.id LIMIT $8;
 
+-- name: leases_window_by_group --
+SELECT lease.body, lease_due.heard_until
+FROM lease LEFT JOIN lease_due ON lease_due.lease = lease.id
+WHERE lease.group_name = $1 AND (lease.arrival, lease.id) > ($2, $3)
+    AND ($4::text IS NULL OR lease.state = $4) AND ($5::text IS NULL OR lease.owner = $5)
+    AND ($6::text IS NULL OR EXISTS (
+        SELECT 1 FROM lease_need WHERE lease_need.pool = $6
+            AND lease_need.arrival = lease.arrival AND lease_need.lease = lease.id
+    ))
+ORDER BY lease.arrival, lease.id LIMIT $7;
+
 -- name: leases_window_by_pool --
 SELECT lease.body, lease_due.heard_until
 FROM lease_need JOIN lease ON lease.id = lease_need.lease
@@ -89,8 +100,8 @@ WHERE lease_need.pool = $1 AND (lease_need.arrival, lease_need.lease) > ($2, $3)
 ORDER BY lease_need.arrival, lease_need.lease LIMIT $6;
 
 -- name: line_head --
-SELECT rank, arrival FROM lease_need
-WHERE pool = $1 AND state = 'waiting' ORDER BY rank, arrival LIMIT 1;
+SELECT rank, place FROM lease_need
+WHERE pool = $1 AND state = 'waiting' ORDER BY rank, place LIMIT 1;
 
 -- name: tickets_window --
 SELECT arrival, id, pools, body FROM lease
@@ -153,18 +164,28 @@ SELECT name FROM pool WHERE wake_at <= $1 ORDER BY wake_at LIMIT $2;
 
 -- For the check: a row's columns in the order in which they are written.
 -- name: pools_snapshot --
-SELECT name, quota, gangs, wake_at, member_group, body FROM pool ORDER BY name;
+SELECT name, quota, gangs, wake_at, member_group, template, body FROM pool ORDER BY name;
 
 -- Pools whose limits follow the members of a group of reporters.
 -- name: pools_by_members --
 SELECT body FROM pool WHERE member_group IS NOT NULL ORDER BY name;
+
+-- Templates, each with the number of pools that requests have made from it.
+-- name: templates_load --
+SELECT pool_template.name, pool_template.body,
+    (SELECT COUNT(*) FROM pool WHERE pool.template = pool_template.name)
+FROM pool_template ORDER BY pool_template.name;
+
+-- name: templates_wipe --
+DELETE FROM pool_template;
 
 -- name: slots_snapshot --
 SELECT pool, name, state, owner, lease, body FROM slot ORDER BY pool, name;
 
 -- name: leases_snapshot --
 SELECT lease.id, lease.owner, lease.key, lease.arrival, lease.pools, lease.state, lease.ended_at,
-    lease.body, lease_due.lease, lease_due.heard_until, lease_due.due
+    lease.group_scope, lease.group_name, lease.body,
+    lease_due.lease, lease_due.heard_until, lease_due.due
 FROM lease LEFT JOIN lease_due ON lease_due.lease = lease.id
 WHERE (lease.arrival, lease.id) > ($1, $2) ORDER BY lease.arrival, lease.id LIMIT $3;
 
@@ -219,7 +240,7 @@ SELECT lease.body, lease_due.heard_until
 FROM lease_need JOIN lease ON lease.id = lease_need.lease
     LEFT JOIN lease_due ON lease_due.lease = lease.id
 WHERE lease_need.pool = $1 AND lease_need.state = 'waiting'
-ORDER BY lease_need.rank, lease_need.arrival, lease_need.lease LIMIT $2;
+ORDER BY lease_need.rank, lease_need.place, lease_need.lease LIMIT $2;
 
 -- name: pool_sums --
 SELECT state, COUNT(*), SUM(units)::bigint FROM lease_need

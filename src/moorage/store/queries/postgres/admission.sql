@@ -69,6 +69,14 @@ FROM json_array_elements($1) AS asked(value) CROSS JOIN LATERAL (
     WHERE owner = asked.value ->> 0 AND key = asked.value ->> 1 LIMIT 1
 ) AS lease LEFT JOIN lease_due ON lease_due.lease = lease.id;
 
+-- The live leases and tickets of some groups, each [scope, name].
+-- name: leases_load_by_group --
+SELECT lease.body, lease_due.heard_until
+FROM json_array_elements($1) AS asked(value)
+    JOIN lease ON lease.group_name = asked.value ->> 1 AND lease.group_scope = asked.value ->> 0
+    LEFT JOIN lease_due ON lease_due.lease = lease.id
+WHERE lease.ended_at IS NULL;
+
 -- name: leases_load_by_consumer --
 SELECT holding.body ->> 'consumer', (holding.body ->> 'since')::bigint, holding.lease FROM (
     SELECT id AS lease, (body::json ->> 'allocations')::json AS body FROM lease
@@ -121,7 +129,7 @@ FROM slot LEFT JOIN lease ON lease.id = slot.lease
     LEFT JOIN lease_due ON lease_due.lease = lease.id
 WHERE slot.name = ANY (ARRAY(SELECT json_array_elements_text($1)));
 
--- A pool's tickets after (rank, arrival), in the order of the line, without those that are certain
+-- A pool's tickets after (rank, place), in the order of the line, without those that are certain
 -- to be passed over: tickets that need more than $5 units or more than $6 leaves to their owner
 -- (unless forced), pull tickets for which no request waits at the alive time $8 (those of owners
 -- like $9 are polled instead), and tickets that do not fit into the ledger. $7 lists obstacles with their
@@ -159,7 +167,7 @@ SELECT lease.body, lease_due.heard_until
 FROM lease_need JOIN lease ON lease.id = lease_need.lease
     LEFT JOIN lease_due ON lease_due.lease = lease.id
 WHERE lease_need.pool = $1 AND lease_need.state = 'waiting'
-    AND (lease_need.rank, lease_need.arrival) > ($2, $3)
+    AND (lease_need.rank, lease_need.place) > ($2, $3)
     AND (lease_need.forced OR lease_need.units <= $5 AND ($6 = '{}' OR lease_need.units <= COALESCE(
         (SELECT room.units FROM room WHERE room.owner = lease_need.owner), $5
     )))
@@ -172,7 +180,7 @@ WHERE lease_need.pool = $1 AND lease_need.state = 'waiting'
         WHERE need ->> 'pool' = $1
             AND need ->> 'wanted' IN (SELECT json_array_elements_text($10::text::json))
     ))
-ORDER BY lease_need.rank, lease_need.arrival LIMIT $4;
+ORDER BY lease_need.rank, lease_need.place LIMIT $4;
 
 -- name: waits_count --
 SELECT pool, owner, COUNT(*) FROM lease_need
@@ -182,14 +190,22 @@ WHERE pool = ANY (ARRAY(SELECT json_array_elements_text($1))) AND state = 'waiti
 GROUP BY pool, owner;
 
 -- name: pool_upsert --
-INSERT INTO pool (name, quota, gangs, wake_at, member_group, body)
+INSERT INTO pool (name, quota, gangs, wake_at, member_group, template, body)
 SELECT unnest($1::text[]), unnest($2::bigint[]), unnest($3::bigint[]), unnest($4::bigint[]),
-    unnest($5::text[]), unnest($6::text[])
+    unnest($5::text[]), unnest($6::text[]), unnest($7::text[])
 ON CONFLICT (name) DO UPDATE SET quota = excluded.quota, gangs = excluded.gangs,
-    wake_at = excluded.wake_at, member_group = excluded.member_group, body = excluded.body;
+    wake_at = excluded.wake_at, member_group = excluded.member_group,
+    template = excluded.template, body = excluded.body;
 
 -- name: pool_delete --
 DELETE FROM pool USING unnest($1::text[]) AS r(gone) WHERE name = r.gone;
+
+-- name: template_upsert --
+INSERT INTO pool_template (name, body) SELECT unnest($1::text[]), unnest($2::text[])
+ON CONFLICT (name) DO UPDATE SET body = excluded.body;
+
+-- name: template_delete --
+DELETE FROM pool_template USING unnest($1::text[]) AS r(gone) WHERE name = r.gone;
 
 -- name: slot_upsert --
 INSERT INTO slot (pool, name, state, owner, lease, body)
@@ -205,9 +221,10 @@ WHERE slot.pool = r.pool AND slot.name = r.name;
 -- Owner, arrival and pools of a lease never change, nor does its key while it is live. Its units of
 -- a pool may decrease.
 -- name: lease_upsert --
-INSERT INTO lease (id, owner, key, arrival, pools, state, ended_at, body)
+INSERT INTO lease (id, owner, key, arrival, pools, state, ended_at, group_scope, group_name, body)
 SELECT unnest($1::text[]), unnest($2::text[]), unnest($3::text[]), unnest($4::bigint[]),
-    unnest($5::text[]), unnest($6::text[]), unnest($7::bigint[]), unnest($8::text[])
+    unnest($5::text[]), unnest($6::text[]), unnest($7::bigint[]), unnest($8::text[]),
+    unnest($9::text[]), unnest($10::text[])
 ON CONFLICT (id) DO UPDATE SET state = excluded.state, ended_at = excluded.ended_at,
     body = excluded.body;
 
@@ -228,12 +245,12 @@ ON CONFLICT (lease) DO UPDATE SET heard_until = excluded.heard_until, due = excl
 DELETE FROM lease_due USING unnest($1::text[]) AS r(gone) WHERE lease = r.gone;
 
 -- name: lease_need_upsert --
-INSERT INTO lease_need (pool, arrival, lease, rank, units, pull, forced, owner, state, token,
-    asked_at, granted_at, ended_at, cause)
+INSERT INTO lease_need (pool, arrival, lease, rank, place, units, pull, forced, owner, state,
+    token, asked_at, granted_at, ended_at, cause)
 SELECT unnest($1::text[]), unnest($2::bigint[]), unnest($3::text[]), unnest($4::bigint[]),
-    unnest($5::bigint[]), unnest($6::boolean[]), unnest($7::boolean[]), unnest($8::text[]),
-    unnest($9::text[]), unnest($10::text[]), unnest($11::bigint[]), unnest($12::bigint[]),
-    unnest($13::bigint[]), unnest($14::text[])
+    unnest($5::bigint[]), unnest($6::bigint[]), unnest($7::boolean[]), unnest($8::boolean[]),
+    unnest($9::text[]), unnest($10::text[]), unnest($11::text[]), unnest($12::bigint[]),
+    unnest($13::bigint[]), unnest($14::bigint[]), unnest($15::text[])
 ON CONFLICT (pool, arrival, lease) DO UPDATE SET rank = excluded.rank, units = excluded.units,
     forced = excluded.forced, state = excluded.state, token = excluded.token,
     granted_at = excluded.granted_at, ended_at = excluded.ended_at, cause = excluded.cause;
@@ -296,7 +313,7 @@ FROM pool WHERE pool.name = $1;
 -- the patience of pull tickets; the body of tickets that need other pools, a claim in the ledger, or
 -- slots with labels.
 -- name: line_pass --
-SELECT lease_need.lease, lease_need.rank, lease_need.arrival, lease_need.units, lease_need.owner,
+SELECT lease_need.lease, lease_need.rank, lease_need.place, lease_need.units, lease_need.owner,
     lease_need.forced, lease_due.heard_until,
     CASE WHEN lease_need.pull THEN (lease.body::json ->> 'patience')::bigint END,
     CASE WHEN strpos(lease.pools, '","') > 0 OR strpos(lease.body, '"allocations":null') = 0
@@ -305,8 +322,8 @@ SELECT lease_need.lease, lease_need.rank, lease_need.arrival, lease_need.units, 
 FROM lease_need JOIN lease ON lease.id = lease_need.lease
     LEFT JOIN lease_due ON lease_due.lease = lease_need.lease
 WHERE lease_need.pool = $1 AND lease_need.state = 'waiting'
-    AND (lease_need.rank, lease_need.arrival) > ($2, $3)
-ORDER BY lease_need.rank, lease_need.arrival LIMIT $4;
+    AND (lease_need.rank, lease_need.place) > ($2, $3)
+ORDER BY lease_need.rank, lease_need.place LIMIT $4;
 
 -- Of each pool: when its oldest ticket was asked for, and its oldest lease granted.
 -- name: oldest_load --
@@ -345,8 +362,8 @@ WHERE lease_need.pool = $1 AND lease_need.state = 'granted' AND lease_need.token
 
 -- The rows with the given (pool, arrival, lease).
 -- name: lease_needs_snapshot --
-SELECT lease_need.pool, lease_need.arrival, lease_need.lease, lease_need.rank, lease_need.units,
-    lease_need.pull, lease_need.forced, lease_need.owner, lease_need.state, lease_need.token,
+SELECT lease_need.pool, lease_need.arrival, lease_need.lease, lease_need.rank, lease_need.place,
+    lease_need.units, lease_need.pull, lease_need.forced, lease_need.owner, lease_need.state, lease_need.token,
     lease_need.asked_at, lease_need.granted_at, lease_need.ended_at, lease_need.cause
 FROM json_array_elements($1) AS one(value) JOIN lease_need
     ON lease_need.pool = one.value ->> 0 AND lease_need.arrival = (one.value ->> 1)::bigint

@@ -223,11 +223,19 @@ CREATE TABLE pool (
     gangs BIGINT NOT NULL,
     wake_at BIGINT,
     body TEXT NOT NULL,
-    member_group TEXT
+    member_group TEXT,
+    template TEXT COLLATE "C"
 ) WITH (fillfactor = 50);
 CREATE INDEX pool_wake_at ON pool (wake_at) WHERE wake_at IS NOT NULL;
 CREATE INDEX pool_gangs ON pool (name) WHERE gangs > 0;
 CREATE INDEX pool_member_group ON pool (member_group) WHERE member_group IS NOT NULL;
+CREATE INDEX pool_template_made ON pool (template) WHERE template IS NOT NULL;
+
+-- Templates of pools that requests make; the name ends with an asterisk.
+CREATE TABLE pool_template (
+    name TEXT COLLATE "C" PRIMARY KEY,
+    body TEXT NOT NULL
+);
 
 CREATE TABLE slot (
     pool TEXT COLLATE "C" NOT NULL,
@@ -240,7 +248,8 @@ CREATE TABLE slot (
 ) WITH (fillfactor = 70);
 CREATE INDEX slot_name ON slot (name);
 
--- Tickets and leases; ended ones are kept as long as their keys are. `pools` is a JSON array.
+-- Tickets and leases; ended ones are kept as long as their keys are. `pools` is a JSON array. The group is
+-- that of which only the newest request waits; its scope is a project or an owner.
 CREATE TABLE lease (
     id TEXT COLLATE "C" PRIMARY KEY,
     owner TEXT COLLATE "C" NOT NULL,
@@ -249,12 +258,17 @@ CREATE TABLE lease (
     pools TEXT NOT NULL,
     state TEXT COLLATE "C" NOT NULL,
     ended_at BIGINT,
+    group_scope TEXT COLLATE "C",
+    group_name TEXT COLLATE "C",
     body TEXT NOT NULL,
     UNIQUE (owner, key)
 ) WITH (fillfactor = 70);
 CREATE INDEX lease_arrival ON lease (arrival, id);
 CREATE INDEX lease_live ON lease (arrival, id) WHERE ended_at IS NULL;
 CREATE INDEX lease_ended ON lease (ended_at) WHERE ended_at IS NOT NULL;
+CREATE INDEX lease_group_live ON lease (group_name, group_scope)
+    WHERE ended_at IS NULL AND group_name IS NOT NULL;
+CREATE INDEX lease_group ON lease (group_name, arrival, id) WHERE group_name IS NOT NULL;
 
 -- Live leases and tickets: the newest `heard_until`, which every renewal moves, and when they end.
 CREATE TABLE lease_due (
@@ -264,12 +278,14 @@ CREATE TABLE lease_due (
 ) WITH (fillfactor = 70);
 CREATE INDEX lease_due_due ON lease_due (due) WHERE due IS NOT NULL;
 
--- One row per lease and pool. `rank` is the negated priority: lines are in ascending order.
+-- One row per lease and pool. `rank` is the negated priority, `place` the arrival or its negative (see
+-- `model.place_of`): lines are in ascending order.
 CREATE TABLE lease_need (
     pool TEXT COLLATE "C" NOT NULL,
     arrival BIGINT NOT NULL,
     lease TEXT COLLATE "C" NOT NULL,
     rank BIGINT NOT NULL,
+    place BIGINT NOT NULL,
     units BIGINT NOT NULL,
     pull BOOLEAN NOT NULL,
     forced BOOLEAN NOT NULL,
@@ -283,7 +299,7 @@ CREATE TABLE lease_need (
     PRIMARY KEY (pool, arrival, lease)
 );
 -- The index contains all columns that decide which tickets of a line are certain to be passed over.
-CREATE INDEX lease_need_line ON lease_need (pool, rank, arrival) INCLUDE (owner, units, forced)
+CREATE INDEX lease_need_line ON lease_need (pool, rank, place) INCLUDE (owner, units, forced)
     WHERE state = 'waiting';
 CREATE INDEX lease_need_held ON lease_need (pool, granted_at) WHERE state = 'granted';
 CREATE INDEX lease_need_past ON lease_need (pool, ended_at)

@@ -203,11 +203,19 @@ CREATE TABLE pool (
     gangs INTEGER NOT NULL,
     wake_at INTEGER,
     body TEXT NOT NULL,
-    member_group TEXT
+    member_group TEXT,
+    template TEXT
 ) STRICT;
 CREATE INDEX pool_wake_at ON pool (wake_at) WHERE wake_at IS NOT NULL;
 CREATE INDEX pool_gangs ON pool (name) WHERE gangs > 0;
 CREATE INDEX pool_member_group ON pool (member_group) WHERE member_group IS NOT NULL;
+CREATE INDEX pool_template_made ON pool (template) WHERE template IS NOT NULL;
+
+-- Templates of pools that requests make; the name ends with an asterisk.
+CREATE TABLE pool_template (
+    name TEXT PRIMARY KEY NOT NULL,
+    body TEXT NOT NULL
+) STRICT;
 
 CREATE TABLE slot (
     pool TEXT NOT NULL,
@@ -220,7 +228,8 @@ CREATE TABLE slot (
 ) STRICT;
 CREATE INDEX slot_name ON slot (name);
 
--- Tickets and leases; ended ones are kept as long as their keys are. `pools` is a JSON array.
+-- Tickets and leases; ended ones are kept as long as their keys are. `pools` is a JSON array. The group is
+-- that of which only the newest request waits; its scope is a project or an owner.
 CREATE TABLE lease (
     id TEXT PRIMARY KEY NOT NULL,
     owner TEXT NOT NULL,
@@ -229,12 +238,17 @@ CREATE TABLE lease (
     pools TEXT NOT NULL,
     state TEXT NOT NULL,
     ended_at INTEGER,
+    group_scope TEXT,
+    group_name TEXT,
     body TEXT NOT NULL,
     UNIQUE (owner, key)
 ) STRICT;
 CREATE INDEX lease_arrival ON lease (arrival, id);
 CREATE INDEX lease_live ON lease (arrival, id) WHERE ended_at IS NULL;
 CREATE INDEX lease_ended ON lease (ended_at) WHERE ended_at IS NOT NULL;
+CREATE INDEX lease_group_live ON lease (group_name, group_scope)
+    WHERE ended_at IS NULL AND group_name IS NOT NULL;
+CREATE INDEX lease_group ON lease (group_name, arrival, id) WHERE group_name IS NOT NULL;
 
 -- Live leases and tickets: the newest `heard_until`, which every renewal moves, and when they end.
 CREATE TABLE lease_due (
@@ -244,12 +258,14 @@ CREATE TABLE lease_due (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX lease_due_due ON lease_due (due) WHERE due IS NOT NULL;
 
--- One row per lease and pool. `rank` is the negated priority: lines are in ascending order.
+-- One row per lease and pool. `rank` is the negated priority, `place` the arrival or its negative (see
+-- `model.place_of`): lines are in ascending order.
 CREATE TABLE lease_need (
     pool TEXT NOT NULL,
     arrival INTEGER NOT NULL,
     lease TEXT NOT NULL,
     rank INTEGER NOT NULL,
+    place INTEGER NOT NULL,
     units INTEGER NOT NULL,
     pull INTEGER NOT NULL,
     forced INTEGER NOT NULL,
@@ -263,7 +279,7 @@ CREATE TABLE lease_need (
     PRIMARY KEY (pool, arrival, lease)
 ) STRICT, WITHOUT ROWID;
 -- The index contains all columns that decide which tickets of a line are certain to be passed over.
-CREATE INDEX lease_need_line ON lease_need (pool, rank, arrival, owner, units, forced)
+CREATE INDEX lease_need_line ON lease_need (pool, rank, place, owner, units, forced)
     WHERE state = 'waiting';
 CREATE INDEX lease_need_held ON lease_need (pool, granted_at) WHERE state = 'granted';
 CREATE INDEX lease_need_past ON lease_need (pool, ended_at)
