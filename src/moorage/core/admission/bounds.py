@@ -4,10 +4,11 @@ Operators are exempt from the latter: they could change the pool. `ttl_max`, whi
 elsewhere, binds operators too: an abandoned lease must end.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import get_args
 
 from moorage.core.admission import pacing
+from moorage.core.admission.alternatives import Needs, asked
 from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Facts
 from moorage.core.admission.model import (
@@ -20,7 +21,7 @@ from moorage.core.admission.model import (
     project_queue_max,
 )
 from moorage.core.admission.owners import is_reserved, project_of
-from moorage.core.admission.requests import NEVER, LeaseRequest, Proof
+from moorage.core.admission.requests import NEVER, LeaseRequest, Proof, pools_of
 from moorage.core.admission.slots import free
 from moorage.core.admission.units import fitting, free_units, units_by_pool, units_of
 from moorage.core.clock import SECOND, Instant
@@ -64,20 +65,47 @@ def check_asker(pools: Iterable[Pool], request: LeaseRequest) -> None:
             raise _hold_above(pool, most)
 
 
-def check_units(facts: Facts, pools: Iterable[Pool], request: LeaseRequest, at: Instant) -> None:
+def check_units(facts: Facts, request: LeaseRequest, at: Instant) -> None:
     """Raise UNITS_ABOVE_LIMIT if its pools in their present form could never grant a request.
 
     A forced one is bound only by the number of free slots. A limit that follows members may grow,
-    and a slot that is drained but kept may be resumed: requests wait for both.
+    and a slot that is drained but kept may be resumed: requests wait for both. Of alternatives one
+    must be possible; the others are passed over until they are.
     """
-    needed = units_by_pool(request.needs)
-    for pool in pools:
+    check_any(
+        asked(request.needs, request.alternatives),
+        lambda needs: _check_needs(facts, needs, at, forced=request.forced),
+    )
+
+
+def check_any(alternatives: Sequence[Needs], check: Callable[[Needs], None]) -> None:
+    """Raise the error of the first alternative, unless one of them passes a check."""
+    refusals = []
+    for needs in alternatives:
+        try:
+            check(needs)
+        except Error as refusal:
+            refusals.append(refusal)
+        else:
+            return
+    first = refusals[0]
+    if len(refusals) == 1:
+        raise first
+    raise Error(
+        first.code,
+        f"None of the {len(refusals)} alternatives is possible. The first: {first.message}",
+    )
+
+
+def _check_needs(facts: Facts, needs: Needs, at: Instant, *, forced: bool) -> None:
+    needed = units_by_pool(needs)
+    for pool in pools_of(facts, needs):
         units, most = needed[pool.name], pool.spec.limit
         if most is None:
             most = units_of(pool, _there(facts, pool))
-        if request.forced:
-            check_slots(facts, pool, request.needs, at)
-        elif (lacking := _lacking(facts, pool, request.needs)) is not None:
+        if forced:
+            _check_slots(facts, pool, needs, at)
+        elif (lacking := _lacking(facts, pool, needs)) is not None:
             raise Error(
                 Code.UNITS_ABOVE_LIMIT,
                 f"The request needs {counted(lacking.units, 'slot')} with"
@@ -98,8 +126,13 @@ def check_units(facts: Facts, pools: Iterable[Pool], request: LeaseRequest, at: 
             )
 
 
-def check_slots(facts: Facts, pool: Pool, needs: Iterable[Need], at: Instant) -> None:
+def check_slots(facts: Facts, needs: Needs, at: Instant) -> None:
     """Raise UNITS_ABOVE_LIMIT if a pool has slots, but too few free ones for a forced request."""
+    for pool in pools_of(facts, needs):
+        _check_slots(facts, pool, needs, at)
+
+
+def _check_slots(facts: Facts, pool: Pool, needs: Needs, at: Instant) -> None:
     if pool.spec.limit is not None:
         return
     slots = facts.slots.get(pool.name, {}).values()

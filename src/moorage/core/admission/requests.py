@@ -1,14 +1,15 @@
 """Requests to admission: for units, a holder's proof; their checks, and their leases."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import Enum
 from operator import attrgetter
 from typing import Final, Literal
 
 from msgspec import Struct, structs
 
+from moorage.core.admission.alternatives import asked, completed, lined_up
 from moorage.core.admission.facts import Facts
-from moorage.core.admission.model import FREE, LEASED, FencingToken, Lease, Need, Pool
+from moorage.core.admission.model import FREE, LEASED, Choice, FencingToken, Lease, Need, Pool
 from moorage.core.clock import SECOND, Instant
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
@@ -49,7 +50,10 @@ Term = int | Literal[_Sentinel.NEVER] | None
 
 
 class LeaseRequest(Struct, frozen=True):
-    """A request for units of one or more pools, all or none. Times are microseconds."""
+    """A request for units of one or more pools, all or none. Times are microseconds.
+
+    With `alternatives` it is for all units of any one of them, and `needs` are its lines.
+    """
 
     owner: str
     key: str
@@ -71,6 +75,9 @@ class LeaseRequest(Struct, frozen=True):
     """Alive time until which its ticket waits without a poll; None: for ever."""
     roles: frozenset[str] = frozenset()
     """The roles whose rights the caller has, see `wire.enums.LadderRole`."""
+    alternatives: tuple[tuple[Need, ...], ...] = ()
+    in_order: bool = False
+    """The first alternative that fits is granted; otherwise the least loaded one."""
     id: LeaseId = LeaseId("")
     """Of the lease, if a new one is made."""
     digest: str = ""
@@ -79,6 +86,18 @@ class LeaseRequest(Struct, frozen=True):
     def heard(self, until: Instant) -> "LeaseRequest":
         """Return the same request with this `heard_until`."""
         return structs.replace(self, heard_until=until)
+
+    def any_of(
+        self, alternatives: Sequence[Iterable[Need]], *, in_order: bool = False
+    ) -> "LeaseRequest":
+        """Return the same request for its needs together with any of these. Raises INVALID.
+
+        A single alternative is no choice: its needs are added.
+        """
+        found = completed(self.needs, alternatives)
+        if len(found) < 2:
+            return structs.replace(self, needs=found[0]) if found else self
+        return structs.replace(self, needs=lined_up(found), alternatives=found, in_order=in_order)
 
 
 class Proof(Struct, frozen=True):
@@ -120,7 +139,9 @@ def check_version(lease: Lease, version: int | None) -> None:
 def check_request(facts: Facts, request: LeaseRequest) -> list[Pool]:
     """Return the pools of a valid request. Raises INVALID, POOL_UNKNOWN."""
     _check_words(request)
-    pools = _check_needs(facts, request.needs)
+    for needs in asked(request.needs, request.alternatives):
+        _check_needs(facts, needs)
+    pools = pools_of(facts, request.needs)
     terms = (("ttl", request.ttl), ("hold", request.hold))
     for name, term in terms:
         if term is not None and term is not NEVER:
@@ -179,6 +200,22 @@ def hold_of(pools: list[Pool], term: Term) -> int | None:
     return min([pool.spec.hold for pool in pools if pool.spec.hold is not None], default=None)
 
 
+def settled(ticket: Lease, pools: list[Pool]) -> Lease:
+    """Return a ticket with the terms of the pools of its granted alternative."""
+    choice = ticket.choice or Choice()
+    return structs.replace(
+        ticket,
+        ttl=ttl_of(pools, None) if choice.ttl_open else ticket.ttl,
+        hold=hold_of(pools, None) if choice.hold_open else ticket.hold,
+        keep=keeps(pools),
+    )
+
+
+def keeps(pools: Iterable[Pool]) -> bool:
+    """Does a lease in these pools occupy its units also if it is not renewed?"""
+    return "keep" in [pool.spec.expire for pool in pools]
+
+
 def _check_words(request: LeaseRequest) -> None:
     if not 1 <= len(request.key) <= KEY_LENGTH_MAX:
         raise Error(Code.INVALID, f"key must have 1 to {KEY_LENGTH_MAX} characters.")
@@ -201,8 +238,7 @@ def _check_words(request: LeaseRequest) -> None:
     check_labels(request.labels)
 
 
-def _check_needs(facts: Facts, needs: tuple[Need, ...]) -> list[Pool]:
-    """Return the pools of valid needs."""
+def _check_needs(facts: Facts, needs: tuple[Need, ...]) -> None:
     if not 1 <= len(needs) <= NEEDS_MAX:
         raise Error(Code.INVALID, f"A request must have 1 to {NEEDS_MAX} needs.")
     if len(set(map(_PLACE, needs))) < len(needs):
@@ -212,8 +248,7 @@ def _check_needs(facts: Facts, needs: tuple[Need, ...]) -> list[Pool]:
             raise Error(Code.INVALID, f"units must be from 1 to {MAX_INT}.")
         if need.wanted:
             check_labels(labels_of(need.wanted))
-    pools = pools_of(facts, needs)
-    for pool in pools:
+    for pool in pools_of(facts, needs):
         if pool.spec.limit is None:
             continue
         own = [need for need in needs if need.pool == pool.name]
@@ -224,7 +259,6 @@ def _check_needs(facts: Facts, needs: tuple[Need, ...]) -> list[Pool]:
             )
         if set(map(_STATES, own)) != {(FREE, LEASED)}:
             raise Error(Code.INVALID, f"pool {pool.name} has no slots, so none with a state")
-    return pools
 
 
 def lease_of(facts: Facts, lease: LeaseId) -> Lease:

@@ -8,6 +8,7 @@ can decide until it commits.
 from collections.abc import Callable, Sequence
 
 from moorage.core.admission.admit import order
+from moorage.core.admission.alternatives import pools_named
 from moorage.core.admission.bars import room_of
 from moorage.core.admission.facts import Facts, Keys, Line
 from moorage.core.admission.model import Lease, PoolSpec, owner_queue_max
@@ -57,7 +58,7 @@ def facts_load(keys: Keys) -> Plan[Facts]:
         placed |= found_ids & keys.leases if query.block == "leases_load" else found_ids
         if query.block == "leases_load_due":
             facts.due = [lease.id for lease in loaded]
-    needed = {need.pool for key in placed for need in facts.leases[key].needs}
+    needed = {pool for key in placed for pool in pools_named(facts.leases[key])}
     yield from _pools_load(facts, needed - keys.pools)
     yield from _heads_load(facts, keys.heads & facts.leases.keys())
     yield from _waits_load(facts, keys)

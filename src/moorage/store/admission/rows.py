@@ -5,8 +5,9 @@ from functools import lru_cache
 
 from msgspec import MsgspecError, json, structs
 
+from moorage.core.admission.alternatives import pools_named
 from moorage.core.admission.model import Lease, Pool, Slot, StartOutcome
-from moorage.core.admission.units import SlotGroup, units_by_pool
+from moorage.core.admission.units import SlotGroup, units_in_line
 from moorage.core.clock import Instant
 from moorage.core.ids import LeaseId
 from moorage.store.api import Row
@@ -98,13 +99,23 @@ def _pools(names: tuple[str, ...]) -> str:
 
 
 def pools_text(lease: Lease) -> str:
-    """Return the pools of a lease as a JSON array."""
+    """Return the pools in which a lease has, or may have had, rows, as a JSON array."""
+    if lease.alternatives:
+        return key_set(pools_named(lease))
     return _pools(tuple(need.pool for need in lease.needs))
 
 
 def trim_row(lease: Lease) -> Row:
     """Write the id of a lease and the pools whose rows it keeps, for `lease_need_trim`."""
-    return (lease.id, pools_text(lease))
+    return (lease.id, _pools(tuple(need.pool for need in lease.needs)))
+
+
+def is_trimmed(lease: Lease) -> bool:
+    """May a lease have rows in pools that it does not need any more?
+
+    It may have returned all slots of a pool, or was granted one of several alternatives.
+    """
+    return bool(lease.slots) or (bool(lease.alternatives) and lease.granted_at is not None)
 
 
 def lease_row(lease: Lease) -> Row:
@@ -126,7 +137,7 @@ def need_rows(lease: Lease) -> Iterator[Row]:
 
     Its column `pull`: the ticket is passed over while no request waits for it.
     """
-    pools = units_by_pool(lease.needs)
+    pools = units_in_line(lease)
     for pool, units in sorted(pools.items()):
         yield (
             pool,

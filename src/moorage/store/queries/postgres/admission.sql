@@ -167,10 +167,10 @@ WHERE lease_need.pool = $1 AND lease_need.state = 'waiting'
         OR lease_due.heard_until IS NULL
         OR lease_due.heard_until - (lease.body::json ->> 'patience')::bigint >= $8)
     AND ($7 = '[]' OR lease_need.lease NOT IN (SELECT stuck.lease FROM stuck))
-    AND ($10 = '[]' OR lease_need.forced OR NOT EXISTS (
+    AND ($10 = '[]' OR lease_need.forced OR EXISTS (
         SELECT 1 FROM json_array_elements(lease.body::json -> 'needs') AS need
         WHERE need ->> 'pool' = $1
-            AND need ->> 'wanted' IN (SELECT json_array_elements_text($10::text::json))
+            AND need ->> 'wanted' NOT IN (SELECT json_array_elements_text($10::text::json))
     ))
 ORDER BY lease_need.rank, lease_need.arrival LIMIT $4;
 

@@ -141,10 +141,10 @@ WHERE lease_need.pool = ?1 AND lease_need.state = 'waiting'
         OR lease_due.heard_until IS NULL
         OR lease_due.heard_until - (lease.body ->> 'patience') >= ?8)
     AND (?7 = '[]' OR lease_need.lease NOT IN (SELECT stuck.lease FROM stuck))
-    AND (?10 = '[]' OR lease_need.forced OR NOT EXISTS (
+    AND (?10 = '[]' OR lease_need.forced OR EXISTS (
         SELECT 1 FROM json_each(lease.body -> 'needs') AS need
         WHERE need.value ->> 'pool' = ?1
-            AND need.value ->> 'wanted' IN (SELECT value FROM json_each(?10))
+            AND need.value ->> 'wanted' NOT IN (SELECT value FROM json_each(?10))
     ))
 ORDER BY lease_need.rank, lease_need.arrival LIMIT ?4;
 
