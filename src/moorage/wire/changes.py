@@ -235,6 +235,8 @@ class LeaseValue:
     cause: Cause | None
     detail: str
     outcome: Result | None
+    alternatives: list[list[NeedValue]] | None
+    """What was asked any of; `needs` are its lines until one is granted. Empty or null: none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

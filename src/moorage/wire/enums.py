@@ -21,6 +21,9 @@ Cause = Literal[
 Result = Literal["ok", "failed", "throttled"]
 """The outcome of a start."""
 
+Choose = Literal["least_loaded", "order"]
+"""Which of several alternatives that fit is granted: the least loaded one, or the first."""
+
 OnRetry = Literal["keep", "requeue"]
 Until = Literal["granted", "ended"]
 """What to wait for: a ticket is granted or ends; or a ticket or lease ends."""

@@ -235,6 +235,11 @@ def _check_words(request: LeaseRequest) -> None:
             Code.INVALID,
             "A forced lease cannot have allocations, because they might not fit: omit one of them.",
         )
+    if request.forced and request.alternatives:
+        raise Error(
+            Code.INVALID,
+            "A forced request is granted at once, so it cannot have any_of: choose one of them.",
+        )
     check_labels(request.labels)
 
 

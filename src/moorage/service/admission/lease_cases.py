@@ -162,8 +162,16 @@ def digest_of(request: LeaseRequest) -> str:
             "force": request.forced,
             "pull": request.pull,
             "allocations": to_builtins(allocations, order="deterministic"),
+            **_choice(request),
         }
     )
+
+
+def _choice(request: LeaseRequest) -> dict[str, Any]:
+    """Return the digested members of a request with alternatives; others have none."""
+    if not request.alternatives:
+        return {}
+    return {"any_of": to_builtins(request.alternatives), "in_order": request.in_order}
 
 
 def _digest(asked: dict[str, Any]) -> str:
@@ -499,4 +507,7 @@ def _leave_moved(
 
 def _moved_shown(lease: Lease) -> dict[str, Any]:
     needs = {need.pool: need.units for need in lease.needs}
-    return {"priority": lease.priority, "forced": lease.forced, "needs": needs}
+    shown = {"priority": lease.priority, "forced": lease.forced, "needs": needs}
+    if lease.alternatives:
+        shown["any_of"] = [{need.pool: need.units for need in one} for one in lease.alternatives]
+    return shown
