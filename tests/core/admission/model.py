@@ -239,7 +239,7 @@ class Model:
             if fitting and not unasked:
                 self.choose(t, fitting)
                 self.start(t)
-            elif not t.waited_for or silent < 0:
+            elif not (t.waited_for and t.id == polled and silent >= 0):  # nobody waits afterwards
                 for name, units in options[0].items():
                     left = max(0, self.free(name) - aside[name])
                     aside[name] += min(left, units)
