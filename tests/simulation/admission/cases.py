@@ -113,12 +113,13 @@ def _ask(ask: do.Ask, lease: LeaseId) -> LeaseRequest:
         patience=ask.patience,
         forced=ask.forced,
         allocations=None if ask.allocations is None else _holding(ask),
-    )
+    ).any_of(ask.any_of, in_order=ask.in_order)
 
 
 def structs_of(ask: do.Ask) -> tuple[Any, ...]:
     """Return a request without its key."""
-    return (ask.owner, ask.needs, ask.priority, ask.ttl, ask.hold, ask.patience)
+    asked = (*ask.options, ask.in_order)
+    return (ask.owner, asked, ask.priority, ask.ttl, ask.hold, ask.patience)
 
 
 def _holding(ask: do.Ask) -> str:

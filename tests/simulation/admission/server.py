@@ -180,7 +180,7 @@ class Server:
             pull=ask.pull,
             allocations=ask.allocations,
             heard_until=Instant(moment.alive + ask.patience),
-        )
+        ).any_of(ask.any_of, in_order=ask.in_order)
 
     def _grant(self, facts: Facts, batch: Batch, wall: Instant) -> None:
         """Grant what can be granted, loading more of the lines if needed."""
@@ -232,11 +232,10 @@ def keys_of(call: do.Call, moment: Moment) -> Keys:
     """Return the keys of a call's decision."""
     match call:
         case do.Ask():
-            return Keys(pools={need.pool for need in call.needs}, asked={(call.owner, call.key)})
+            return Keys(pools=call.pools, asked={(call.owner, call.key)})
         case do.Retry():
             ask = call.ask
-            names = {need.pool for need in ask.needs}
-            return Keys(leases={call.lease}, pools=names, asked={(ask.owner, ask.key)})
+            return Keys(leases={call.lease}, pools=ask.pools, asked={(ask.owner, ask.key)})
         case do.Renew():
             return Keys(heard={call.lease})
         case do.Move():

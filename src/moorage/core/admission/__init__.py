@@ -6,7 +6,8 @@ Pure, like all of the core: facts in, changes out.
   and is the only place where stored sums move.
 * Granting: `admit.py` decides what is granted next. `bars.py` defines which tickets are passed
   over, `units.py` counts free units, `pacing.py` spaces grants.
-* Leases: `requests.py` defines requests, `leases.py` the operations of a holder, `expiry.py` what
+* Leases: `requests.py` defines requests, `alternatives.py` those for any of several needs,
+  `leases.py` the operations of a holder, `expiry.py` what
   expires and what confirms a grant, `late_releases.py` releases that come after the end.
   `owners.py` lists owners that are not callers. `operator_actions.py` is what operators do with
   tickets and leases of others, `effects.py` what a decision makes of leases and tickets.
