@@ -60,11 +60,6 @@ def lined_up(alternatives: Iterable[Needs]) -> Needs:
     return _sorted(least.values())
 
 
-def lines_of(ticket: Lease) -> Needs:
-    """Return what a ticket stands in line for, also if `needs` are those that it is to get."""
-    return lined_up(ticket.alternatives) if ticket.alternatives else ticket.needs
-
-
 def asked(needs: Needs, alternatives: tuple[Needs, ...]) -> tuple[Needs, ...]:
     """Return what was asked for: the alternatives, or the needs as the only one."""
     return alternatives or (needs,)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import get_args
 
 from moorage.core.admission import pacing
-from moorage.core.admission.alternatives import Needs, asked
+from moorage.core.admission.alternatives import Needs
 from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Facts
 from moorage.core.admission.model import (
@@ -65,17 +65,45 @@ def check_asker(pools: Iterable[Pool], request: LeaseRequest) -> None:
             raise _hold_above(pool, most)
 
 
-def check_units(facts: Facts, request: LeaseRequest, at: Instant) -> None:
+def check_units(facts: Facts, pools: Iterable[Pool], request: LeaseRequest, at: Instant) -> None:
     """Raise UNITS_ABOVE_LIMIT if its pools in their present form could never grant a request.
 
     A forced one is bound only by the number of free slots. A limit that follows members may grow,
     and a slot that is drained but kept may be resumed: requests wait for both. Of alternatives one
     must be possible; the others are passed over until they are.
     """
-    check_any(
-        asked(request.needs, request.alternatives),
-        lambda needs: _check_needs(facts, needs, at, forced=request.forced),
-    )
+    if request.alternatives:
+        check_any(
+            request.alternatives,
+            lambda needs: check_units(facts, pools_of(facts, needs), request.only(needs), at),
+        )
+        return
+    needed = units_by_pool(request.needs)
+    for pool in pools:
+        units, most = needed[pool.name], pool.spec.limit
+        if most is None:
+            most = units_of(pool, _there(facts, pool))
+        if request.forced:
+            _check_slots(facts, pool, request.needs, at)
+        elif (lacking := _lacking(facts, pool, request.needs)) is not None:
+            raise Error(
+                Code.UNITS_ABOVE_LIMIT,
+                f"The request needs {counted(lacking.units, 'slot')} with"
+                f" {labels_text(lacking.wanted)} of pool '{pool.name}', but the pool has only"
+                f" {_there(facts, pool, lacking.wanted)}.",
+            )
+        elif units > most and pool.spec.per_member is None:
+            raise Error(
+                Code.UNITS_ABOVE_LIMIT,
+                f"The request needs {counted(units, 'unit')} of pool '{pool.name}', but the pool"
+                f" has only {most}.",
+            )
+        elif pool.spec.quota is not None and units > pool.spec.quota:
+            raise Error(
+                Code.UNITS_ABOVE_LIMIT,
+                f"The request needs {counted(units, 'unit')} of pool '{pool.name}', but one owner"
+                f" may have only {pool.spec.quota}.",
+            )
 
 
 def check_any(alternatives: Sequence[Needs], check: Callable[[Needs], None]) -> None:
@@ -95,35 +123,6 @@ def check_any(alternatives: Sequence[Needs], check: Callable[[Needs], None]) -> 
         first.code,
         f"None of the {len(refusals)} alternatives is possible. The first: {first.message}",
     )
-
-
-def _check_needs(facts: Facts, needs: Needs, at: Instant, *, forced: bool) -> None:
-    needed = units_by_pool(needs)
-    for pool in pools_of(facts, needs):
-        units, most = needed[pool.name], pool.spec.limit
-        if most is None:
-            most = units_of(pool, _there(facts, pool))
-        if forced:
-            _check_slots(facts, pool, needs, at)
-        elif (lacking := _lacking(facts, pool, needs)) is not None:
-            raise Error(
-                Code.UNITS_ABOVE_LIMIT,
-                f"The request needs {counted(lacking.units, 'slot')} with"
-                f" {labels_text(lacking.wanted)} of pool '{pool.name}', but the pool has only"
-                f" {_there(facts, pool, lacking.wanted)}.",
-            )
-        elif units > most and pool.spec.per_member is None:
-            raise Error(
-                Code.UNITS_ABOVE_LIMIT,
-                f"The request needs {counted(units, 'unit')} of pool '{pool.name}', but the pool"
-                f" has only {most}.",
-            )
-        elif pool.spec.quota is not None and units > pool.spec.quota:
-            raise Error(
-                Code.UNITS_ABOVE_LIMIT,
-                f"The request needs {counted(units, 'unit')} of pool '{pool.name}', but one owner"
-                f" may have only {pool.spec.quota}.",
-            )
 
 
 def check_slots(facts: Facts, needs: Needs, at: Instant) -> None:

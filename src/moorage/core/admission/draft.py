@@ -6,7 +6,7 @@ from uuid import NAMESPACE_OID, uuid5
 from msgspec import structs
 
 from moorage.core.admission import pacing
-from moorage.core.admission.alternatives import lined_up, lines_of, remaining
+from moorage.core.admission.alternatives import lined_up, remaining
 from moorage.core.admission.bars import left_until
 from moorage.core.admission.facts import Changes, Facts
 from moorage.core.admission.model import (
@@ -79,7 +79,7 @@ class Draft:
 
         `granted`: from now on its units count as occupied and, unless it is forced, in pacing.
         """
-        lines = lines_of(ticket)
+        lines = lined_up(ticket.alternatives) if ticket.alternatives else ticket.needs
         needed = units_by_pool(lines)
         gang = len(needed) > 1
         taken = needed if lines is ticket.needs else units_by_pool(ticket.needs)

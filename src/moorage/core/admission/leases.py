@@ -7,7 +7,7 @@ all decisions of a batch; the one exception is a retry that keeps its units.
 from msgspec import Struct, structs
 
 from moorage.core.admission import bounds, expiry
-from moorage.core.admission.alternatives import asked, lined_up, lines_of, remaining
+from moorage.core.admission.alternatives import asked, lined_up, remaining
 from moorage.core.admission.bars import (
     is_silent,
     is_waited_for,
@@ -330,7 +330,7 @@ def enter(
     """
     pools = check_request(draft.facts, request)
     bounds.check_asker(pools, request)
-    bounds.check_units(draft.facts, request, draft.moment.at)
+    bounds.check_units(draft.facts, pools, request, draft.moment.at)
     if not request.forced:
         for known in pools:
             pool = draft.pool(known.name)
@@ -504,7 +504,7 @@ def request_again(
         owner=lease.owner,
         key=key,
         digest=lease.digest,
-        needs=lines_of(lease),
+        needs=lined_up(lease.alternatives) if lease.alternatives else lease.needs,
         alternatives=lease.alternatives,
         in_order=choice.in_order,
         priority=lease.priority if lease.priority_asked is None else lease.priority_asked,

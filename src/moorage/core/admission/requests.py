@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 from msgspec import Struct, structs
 
-from moorage.core.admission.alternatives import asked, completed, lined_up
+from moorage.core.admission.alternatives import completed, lined_up
 from moorage.core.admission.facts import Facts
 from moorage.core.admission.model import FREE, LEASED, Choice, FencingToken, Lease, Need, Pool
 from moorage.core.clock import SECOND, Instant
@@ -44,6 +44,7 @@ _PLACE = attrgetter("pool", "state")
 _STATES = attrgetter("state", "dest")
 _WANTED = attrgetter("wanted")
 _TTL = attrgetter("spec.ttl")
+_EXPIRE = attrgetter("spec.expire")
 
 Term = int | Literal[_Sentinel.NEVER] | None
 """Microseconds; None: the shortest of the pools' defaults."""
@@ -86,6 +87,10 @@ class LeaseRequest(Struct, frozen=True):
     def heard(self, until: Instant) -> "LeaseRequest":
         """Return the same request with this `heard_until`."""
         return structs.replace(self, heard_until=until)
+
+    def only(self, needs: tuple[Need, ...]) -> "LeaseRequest":
+        """Return the same request for one of its alternatives."""
+        return structs.replace(self, needs=needs, alternatives=())
 
     def any_of(
         self, alternatives: Sequence[Iterable[Need]], *, in_order: bool = False
@@ -139,9 +144,12 @@ def check_version(lease: Lease, version: int | None) -> None:
 def check_request(facts: Facts, request: LeaseRequest) -> list[Pool]:
     """Return the pools of a valid request. Raises INVALID, POOL_UNKNOWN."""
     _check_words(request)
-    for needs in asked(request.needs, request.alternatives):
-        _check_needs(facts, needs)
-    pools = pools_of(facts, request.needs)
+    if request.alternatives:
+        for needs in request.alternatives:
+            _check_needs(facts, needs)
+        pools = pools_of(facts, request.needs)
+    else:
+        pools = _check_needs(facts, request.needs)
     terms = (("ttl", request.ttl), ("hold", request.hold))
     for name, term in terms:
         if term is not None and term is not NEVER:
@@ -213,7 +221,7 @@ def settled(ticket: Lease, pools: list[Pool]) -> Lease:
 
 def keeps(pools: Iterable[Pool]) -> bool:
     """Does a lease in these pools occupy its units also if it is not renewed?"""
-    return "keep" in [pool.spec.expire for pool in pools]
+    return "keep" in map(_EXPIRE, pools)
 
 
 def _check_words(request: LeaseRequest) -> None:
@@ -243,7 +251,8 @@ def _check_words(request: LeaseRequest) -> None:
     check_labels(request.labels)
 
 
-def _check_needs(facts: Facts, needs: tuple[Need, ...]) -> None:
+def _check_needs(facts: Facts, needs: tuple[Need, ...]) -> list[Pool]:
+    """Return the pools of valid needs."""
     if not 1 <= len(needs) <= NEEDS_MAX:
         raise Error(Code.INVALID, f"A request must have 1 to {NEEDS_MAX} needs.")
     if len(set(map(_PLACE, needs))) < len(needs):
@@ -253,7 +262,8 @@ def _check_needs(facts: Facts, needs: tuple[Need, ...]) -> None:
             raise Error(Code.INVALID, f"units must be from 1 to {MAX_INT}.")
         if need.wanted:
             check_labels(labels_of(need.wanted))
-    for pool in pools_of(facts, needs):
+    pools = pools_of(facts, needs)
+    for pool in pools:
         if pool.spec.limit is None:
             continue
         own = [need for need in needs if need.pool == pool.name]
@@ -264,6 +274,7 @@ def _check_needs(facts: Facts, needs: tuple[Need, ...]) -> None:
             )
         if set(map(_STATES, own)) != {(FREE, LEASED)}:
             raise Error(Code.INVALID, f"pool {pool.name} has no slots, so none with a state")
+    return pools
 
 
 def lease_of(facts: Facts, lease: LeaseId) -> Lease:

@@ -150,28 +150,22 @@ def digest_of(request: LeaseRequest) -> str:
     """
     labels = {name: text for name, text in request.labels.items() if name not in DESCRIBING}
     allocations = None if request.allocations is None else holding_of(request.allocations)
-    return _digest(
-        {
-            "owner": request.owner,
-            "needs": to_builtins(request.needs),
-            "ttl": request.ttl,
-            "hold": request.hold,
-            "priority": request.priority,
-            "labels": dict(sorted(labels.items())),
-            "patience": request.patience,
-            "force": request.forced,
-            "pull": request.pull,
-            "allocations": to_builtins(allocations, order="deterministic"),
-            **_choice(request),
-        }
-    )
-
-
-def _choice(request: LeaseRequest) -> dict[str, Any]:
-    """Return the digested members of a request with alternatives; others have none."""
-    if not request.alternatives:
-        return {}
-    return {"any_of": to_builtins(request.alternatives), "in_order": request.in_order}
+    asked = {
+        "owner": request.owner,
+        "needs": to_builtins(request.needs),
+        "ttl": request.ttl,
+        "hold": request.hold,
+        "priority": request.priority,
+        "labels": dict(sorted(labels.items())),
+        "patience": request.patience,
+        "force": request.forced,
+        "pull": request.pull,
+        "allocations": to_builtins(allocations, order="deterministic"),
+    }
+    if request.alternatives:
+        asked["any_of"] = to_builtins(request.alternatives)
+        asked["in_order"] = request.in_order
+    return _digest(asked)
 
 
 def _digest(asked: dict[str, Any]) -> str:

@@ -58,7 +58,10 @@ def facts_load(keys: Keys) -> Plan[Facts]:
         placed |= found_ids & keys.leases if query.block == "leases_load" else found_ids
         if query.block == "leases_load_due":
             facts.due = [lease.id for lease in loaded]
-    needed = {pool for key in placed for pool in pools_named(facts.leases[key])}
+    needed = {need.pool for key in placed for need in facts.leases[key].needs}
+    for key in placed:
+        if facts.leases[key].alternatives:
+            needed |= pools_named(facts.leases[key])
     yield from _pools_load(facts, needed - keys.pools)
     yield from _heads_load(facts, keys.heads & facts.leases.keys())
     yield from _waits_load(facts, keys)

@@ -7,7 +7,7 @@ from msgspec import MsgspecError, json, structs
 
 from moorage.core.admission.alternatives import pools_named
 from moorage.core.admission.model import Lease, Pool, Slot, StartOutcome
-from moorage.core.admission.units import SlotGroup, units_in_line
+from moorage.core.admission.units import SlotGroup, units_by_pool, units_in_line
 from moorage.core.clock import Instant
 from moorage.core.ids import LeaseId
 from moorage.store.api import Row
@@ -110,14 +110,6 @@ def trim_row(lease: Lease) -> Row:
     return (lease.id, _pools(tuple(need.pool for need in lease.needs)))
 
 
-def is_trimmed(lease: Lease) -> bool:
-    """May a lease have rows in pools that it does not need any more?
-
-    It may have returned all slots of a pool, or was granted one of several alternatives.
-    """
-    return bool(lease.slots) or (bool(lease.alternatives) and lease.granted_at is not None)
-
-
 def lease_row(lease: Lease) -> Row:
     """Write a lease or ticket; its needs and its deadlines also have rows of their own."""
     return (
@@ -137,7 +129,7 @@ def need_rows(lease: Lease) -> Iterator[Row]:
 
     Its column `pull`: the ticket is passed over while no request waits for it.
     """
-    pools = units_in_line(lease)
+    pools = units_in_line(lease) if lease.alternatives else units_by_pool(lease.needs)
     for pool, units in sorted(pools.items()):
         yield (
             pool,

@@ -1,6 +1,5 @@
 """Leases and tickets: of their owners, of others on their behalf, and all that an owner has."""
 
-from collections.abc import Iterable
 from dataclasses import replace
 from http import HTTPStatus
 from operator import attrgetter
@@ -11,7 +10,7 @@ from msgspec import structs
 
 from moorage.core.admission.alternatives import pools_named
 from moorage.core.admission.forecast.why import Standing
-from moorage.core.admission.model import Lease, Need, is_unconfirmed, record_age
+from moorage.core.admission.model import Choice, Lease, Need, is_unconfirmed, record_age
 from moorage.core.admission.requests import LeaseRequest, Proof
 from moorage.core.clock import SECOND
 from moorage.core.errors import Code, Error
@@ -380,7 +379,7 @@ def request_of(wanted: wire.LeaseWanted, owner: str, *, attended: bool = False) 
     asked = LeaseRequest(
         owner=owner,
         key=wanted.key,
-        needs=_needs_of(wanted.needs),
+        needs=tuple(sorted(map(_need_of, wanted.needs), key=attrgetter("pool"))),
         ttl=microseconds_or_none("ttl", wanted.ttl),
         hold=microseconds_or_none("hold", wanted.hold),
         priority=wanted.priority,
@@ -400,8 +399,11 @@ def request_of(wanted: wire.LeaseWanted, owner: str, *, attended: bool = False) 
 
 
 def _needs_of(wanted: list[wire.NeedWanted]) -> tuple[Need, ...]:
-    needs = [Need(need.pool, need.units, wanted=wanted_of(need.labels)) for need in wanted]
-    return tuple(sorted(needs, key=attrgetter("pool")))
+    return tuple(sorted(map(_need_of, wanted), key=attrgetter("pool")))
+
+
+def _need_of(wanted: wire.NeedWanted) -> Need:
+    return Need(wanted.pool, wanted.units, wanted=wanted_of(wanted.labels))
 
 
 def _holding(wanted: wire.AllocationsWanted) -> LeaseAllocations:
@@ -475,9 +477,9 @@ def lease_shown(view: LeaseView, mine: bool) -> wire.Lease:
         key=lease.key,
         owner=lease.owner,
         state=lease.state,
-        needs=_needs_shown(lease.needs),
-        any_of=[_needs_shown(needs) for needs in lease.alternatives],
-        choose=_choose_shown(lease),
+        needs=list(map(_need_shown, lease.needs)),
+        any_of=_any_of_shown(lease) if lease.alternatives else [],
+        choose=None if lease.choice is None else _choose_shown(lease.choice),
         slots={pool: list(names) for pool, names in lease.slots.items()} if lease.slots else {},
         labels=lease.labels,
         priority=lease.priority,
@@ -501,10 +503,8 @@ def lease_shown(view: LeaseView, mine: bool) -> wire.Lease:
     )
 
 
-def _choose_shown(lease: Lease) -> Choose | None:
-    if lease.choice is None:
-        return None
-    return "order" if lease.choice.in_order else "least_loaded"
+def _choose_shown(choice: Choice) -> Choose:
+    return "order" if choice.in_order else "least_loaded"
 
 
 def _record_shown(text: str) -> dict[str, Any]:
@@ -521,7 +521,7 @@ def _standing_shown(standing: Standing) -> wire.Waiting:
         reason=standing.reason,
         alternatives=[
             wire.WaitingFor(
-                needs=_needs_shown(one.needs),
+                needs=list(map(_need_shown, one.needs)),
                 position=one.standing.position,
                 eta_seconds=one.standing.eta_seconds,
                 overdue=one.standing.overdue,
@@ -533,8 +533,9 @@ def _standing_shown(standing: Standing) -> wire.Waiting:
     )
 
 
-def _needs_shown(needs: Iterable[Need]) -> list[wire.NeedWanted]:
-    return [
-        wire.NeedWanted(pool=need.pool, units=need.units, labels=dict(labels_of(need.wanted)))
-        for need in needs
-    ]
+def _any_of_shown(lease: Lease) -> list[list[wire.NeedWanted]]:
+    return [list(map(_need_shown, needs)) for needs in lease.alternatives]
+
+
+def _need_shown(need: Need) -> wire.NeedWanted:
+    return wire.NeedWanted(pool=need.pool, units=need.units, labels=dict(labels_of(need.wanted)))

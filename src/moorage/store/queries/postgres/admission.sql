@@ -245,7 +245,8 @@ WHERE lease.id = ANY ($1::text[]) AND lease_need.lease = lease.id
     AND lease_need.arrival = lease.arrival
     AND lease_need.pool = ANY (ARRAY(SELECT json_array_elements_text(lease.pools::json)));
 
--- For leases that have returned all their slots of a pool: only the pools in `kept` remain.
+-- For leases that have returned all their slots of a pool, or have got one of several alternatives:
+-- only the pools in `kept` remain.
 -- name: lease_need_trim --
 DELETE FROM lease_need USING lease, unnest($1::text[], $2::text[]) AS r(id, kept)
 WHERE lease.id = ANY ($1::text[]) AND lease.id = r.id AND lease_need.lease = lease.id

@@ -208,7 +208,8 @@ DELETE FROM lease_need WHERE (pool, arrival, lease) IN (
     FROM lease JOIN json_each(lease.pools) AS needed WHERE lease.id = ?
 );
 
--- For a lease that has returned all its slots of a pool: only the pools in ?2 remain.
+-- For a lease that has returned all its slots of a pool, or has got one of several alternatives:
+-- only the pools in ?2 remain.
 -- name: lease_need_trim --
 DELETE FROM lease_need WHERE (pool, arrival, lease) IN (
     SELECT needed.value, lease.arrival, lease.id
