@@ -39,6 +39,7 @@ descriptions = st.builds(
     requeue=st.booleans(),
 )
 wishes = st.dictionaries(st.sampled_from(POOLS), st.integers(1, 4), min_size=1, max_size=3)
+several = st.lists(wishes, min_size=2, max_size=4)
 PATIENCE = 30 * SECOND
 WAITS = "w"
 
@@ -49,7 +50,7 @@ class Machine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.world = World(page=2)
-        self.model = Model(START)
+        self.model = Model(START, SLOTTED, len(SLOTS))
         self.names = 0
         self.tokens: dict[str, FencingToken] = {}
         self.seen: dict[str, Lease] = {}
@@ -112,10 +113,43 @@ class Machine(RuleBasedStateMachine):
         wait: int = 0,
     ) -> None:
         owner = f"boskos:{owner}" if kind == "polled" else owner
-        ticket = self._ticket(needs, owner, priority, hold, kind)
+        self._asks(self._ticket(needs, owner, priority, hold, kind), needs, wait)
+
+    @rule(
+        common=st.one_of(st.just({}), wishes),
+        any_of=several,
+        in_order=st.booleans(),
+        owner=st.sampled_from(OWNERS),
+        priority=st.sampled_from([0, 0, 0, 1, -1]),
+        kind=st.sampled_from(["plain", "plain", "pull", "patient"]),
+        hold=st.sampled_from([None, 7 * SECOND, 40 * SECOND]),
+        wait=st.sampled_from([0, 4 * SECOND, 20 * SECOND]),
+    )
+    def ask_any(
+        self,
+        common: dict[str, int],
+        any_of: list[dict[str, int]],
+        in_order: bool,
+        owner: str,
+        priority: int,
+        kind: str,
+        hold: int | None,
+        wait: int = 0,
+    ) -> None:
+        """I3: a request for any of several alternatives, with common needs."""
+        own = [{name: one[name] for name in one.keys() - common.keys()} for one in any_of]
+        own = [one for n, one in enumerate(own) if one and one not in own[:n]]
+        if len(own) < 2:
+            return
+        ticket = self._ticket({}, owner, priority, hold, kind)
+        ticket.any_of, ticket.in_order = tuple(common | one for one in own), in_order
+        ticket.needs = {name: 0 for one in ticket.any_of for name in one}
+        self._asks(ticket, common, wait, any_of=own, in_order=in_order)
+
+    def _asks(self, ticket: Ticket, needs: dict[str, int], wait: int, **more: Any) -> None:
         wait = wait if ticket.waited_for else 0
         try:
-            self.world.ask(ticket.id, needs, **self._words(ticket, wait))
+            self.world.ask(ticket.id, needs, **self._words(ticket, wait), **more)
         except Error as refusal:
             assert refusal.code == Code.UNITS_ABOVE_LIMIT
             assert self._could_never(ticket)
@@ -126,18 +160,21 @@ class Machine(RuleBasedStateMachine):
 
     @rule(
         rush=st.lists(
-            st.tuples(wishes, st.sampled_from(OWNERS), st.sampled_from([0, 0, 1])),
+            st.tuples(several, st.sampled_from(OWNERS), st.sampled_from([0, 0, 1])),
             min_size=2,
             max_size=8,
         )
     )
-    def rush(self, rush: list[tuple[dict[str, int], str, int]]) -> None:
+    def rush(self, rush: list[tuple[list[dict[str, int]], str, int]]) -> None:
         """Many requests arrive while all pools are paused; then one scan decides about all."""
         paused = [name for name in POOLS if not self.model.pools[name].paused]
         for name in paused:
             self.pause(name, True)
-        for needs, owner, priority in rush:
-            self.ask(needs, owner, priority, "plain", None)
+        for n, (needs, owner, priority) in enumerate(rush):
+            if n % 3:
+                self.ask(needs[0], owner, priority, "plain", None)
+            else:
+                self.ask_any({}, needs, False, owner, priority, "plain", None)
         for name in paused:
             self.pause(name, False)
 
@@ -166,9 +203,11 @@ class Machine(RuleBasedStateMachine):
 
     def _could_never(self, ticket: Ticket) -> bool:
         if ticket.forced:
-            unowned = len(SLOTS) - self.model.held(SLOTTED)
-            return ticket.needs.get(SLOTTED, 0) > unowned
-        pools = [(self.model.pools[name], units) for name, units in ticket.needs.items()]
+            return not any(map(self.model.has_slots, ticket.options))
+        return all(map(self._is_too_much, ticket.options))
+
+    def _is_too_much(self, needs: dict[str, int]) -> bool:
+        pools = [(self.model.pools[name], units) for name, units in needs.items()]
         quotas = [pool.quota is not None and units > pool.quota for pool, units in pools]
         return any(units > pool.limit for pool, units in pools) or any(quotas)
 
@@ -242,7 +281,17 @@ class Machine(RuleBasedStateMachine):
         asked = old.priority if old.asked is None else old.asked
         new = self._ticket(old.needs, old.owner, asked, old.hold, kind)
         key = self.world.lease(old.id).key if requeue else new.id
-        wanted = make_ask(new.id, old.needs, key=key, **self._words(new))
+        new.any_of, new.in_order = old.any_of, old.in_order
+        if new.any_of:
+            new.needs = {name: 0 for one in new.any_of for name in one}
+        wanted = make_ask(
+            new.id,
+            {} if new.any_of else old.needs,
+            any_of=new.any_of,
+            in_order=new.in_order,
+            key=key,
+            **self._words(new),
+        )
         proof = self._proof(old)
         try:
             there = self._alive(
@@ -269,14 +318,14 @@ class Machine(RuleBasedStateMachine):
         """An operator forces the grant of a ticket; in a pool with slots there must be enough."""
         if ticket.owner.startswith("boskos:") or (ticket.state == "g" and ticket.forced):
             return
-        free = len(SLOTS) - self.model.held(SLOTTED)
+        enough = any(map(self.model.has_slots, ticket.options))
         try:
             if self._alive(ticket, lambda: self.world.force(ticket.id), WAITS):
-                assert ticket.needs.get(SLOTTED, 0) <= free
+                assert enough
                 ticket.forced = True
         except Error as refusal:
             assert refusal.code == Code.UNITS_ABOVE_LIMIT
-            assert ticket.needs.get(SLOTTED, 0) > free
+            assert not enough
         self.model.admit()
 
     def old_token(self, data: st.DataObject, ticket: Ticket) -> None:
@@ -357,6 +406,7 @@ class Machine(RuleBasedStateMachine):
         for ticket in self.model.tickets:
             if ticket.state == "g":
                 lease = self.world.lease(ticket.id)
+                assert {need.pool: need.units for need in lease.needs} == ticket.needs
                 assert lease.granted_at == ticket.granted_at
                 assert lease.hold_until == ticket.hold_until
 

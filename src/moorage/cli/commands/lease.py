@@ -34,6 +34,8 @@ from moorage.cli.support.views.cells import (
     timed,
 )
 from moorage.cli.support.views.lease_text import (
+    alternative_lines,
+    any_of_text,
     eta_text,
     late_lines,
     needs_cell,
@@ -165,8 +167,10 @@ def show(text: str, as_json: bool) -> None:
         return
     shown = asdict(lease) | {"needs": needs_text(lease), "late_releases": [*late_lines(lease)]}
     shown |= {name: duration_text(getattr(lease, name)) for name in ("ttl", "hold")}
+    shown["any_of"] = any_of_text(lease)
     if lease.waiting is not None:
         shown["waiting"] = lease.waiting.reason
+        shown["alternatives"] = [*alternative_lines(lease)]
         shown |= {"position": lease.waiting.position, "eta": eta_text(lease.waiting)}
     show_table(["property", "value"], [[name, plain_text(value)] for name, value in shown.items()])
 
@@ -418,6 +422,8 @@ def _rows(lease: Lease, now: datetime) -> Iterator[list[str]]:
     if lease.waiting is not None:
         yield ["eta", eta_text(lease.waiting) or NOTHING]
         yield ["reason", lease.waiting.reason]
+        for line in alternative_lines(lease):
+            yield ["alternative", line]
     elif lease.ended_at is not None:
         yield ["reason", str(lease.cause)]
     elif until_of(lease) is not None:
