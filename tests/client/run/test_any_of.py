@@ -74,4 +74,4 @@ def test_arguments_of_python() -> None:
     assert (wish.needs, wish.in_order) == ((), True)
     for wrong in ({"any_of": [{}]}, {"any_of": ["a"], "choose": "random"}, {}):
         with pytest.raises(ValueError, match=r"unit|choose"):
-            options_of(**wrong)  # type: ignore[arg-type]
+            options_of(**wrong)  # type: ignore[arg-type]  # on purpose

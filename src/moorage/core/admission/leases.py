@@ -484,17 +484,15 @@ def retry(
     pools = check_request(facts, new)
     bounds.check_asker(pools, new)
     had = pools_of(facts, old.needs)
-    same = asked(old.needs, old.alternatives) == asked(in_order(new.needs), new.alternatives)
+    # Alternatives whose pools are gone do not matter: to ask for fewer of them is no advantage.
+    same = asked(old.needs, old.alternatives) == asked(
+        in_order(how.new.needs), how.new.alternatives
+    )
     keeps_units = same and _keep_on_retry(had) and not how.requeue and old.state == "granted"
     held = [slot for slot in facts.slots_of(old.slots) if slot.lease == old.id]
     if keeps_units and _may_keep(facts, old, new, had) and all(_suits(one, old) for one in held):
         draft.stop(old, "retried")
-        ticket = placed(ticket_of(draft, pools, new, draft.arrive()), old)
-        if ticket.alternatives:
-            ticket = settled(structs.replace(ticket, needs=old.needs), had)
-        ticket = structs.replace(ticket, superseded_by=old.superseded_by)
-        draft.pay(ticket)
-        draft.start(ticket, held)
+        _start_again(draft, old, ticket_of(draft, pools, new, draft.arrive()), had, held)
         return draft.changes, new.id
     ended = draft.end(old, "retried")
     if same_key:
@@ -507,6 +505,17 @@ def retry(
         late = structs.replace(ticket, superseded_by=old.superseded_by)
         draft.end(late, "superseded", by(old.superseded_by))
     return draft.changes, new.id
+
+
+def _start_again(
+    draft: Draft, old: Lease, ticket: Lease, pools: list[Pool], held: list[Slot]
+) -> None:
+    """Grant the ticket of a retry the units of the old lease, which are in these pools."""
+    ticket = structs.replace(placed(ticket, old), superseded_by=old.superseded_by)
+    if ticket.alternatives:
+        ticket = settled(structs.replace(ticket, needs=old.needs), pools)
+    draft.pay(ticket)
+    draft.start(ticket, held)
 
 
 def request_again(
