@@ -243,15 +243,15 @@ ADMISSION_BUGS = (
         "I7",
         "who retries loses its ticket",
         f"{CORE}/leases.py",
-        "    enter(draft, new, old if keeps_place else None, old)\n",
-        "",
+        "ticket = enter(draft, new, pools, old if keeps_place else None)",
+        "ticket = ticket_of(draft, pools, new, 0)",
     ),
     Bug(
         "I8",
         "who came last is first",
         f"{CORE}/admit.py",
-        "return (-ticket.priority, ticket.arrival)",
-        "return (-ticket.priority, -ticket.arrival)",
+        "return (-ticket.priority, place_of(ticket))",
+        "return (-ticket.priority, -place_of(ticket))",
     ),
     Bug(
         "I8",
@@ -278,7 +278,7 @@ ADMISSION_BUGS = (
         "I8",
         "who is made first comes after those with the same priority",
         f"{CORE}/operator_actions.py",
-        "-rank + (arrival < ticket.arrival)",
+        "-rank + (place < place_of(ticket))",
         "-rank",
     ),
     Bug(

@@ -170,9 +170,10 @@ def show(text: str, as_json: bool) -> None:
     shown["any_of"] = any_of_text(lease)
     if lease.waiting is not None:
         shown["waiting"] = lease.waiting.reason
-        shown["alternatives"] = [*alternative_lines(lease)]
         shown |= {"position": lease.waiting.position, "eta": eta_text(lease.waiting)}
-    show_table(["property", "value"], [[name, plain_text(value)] for name, value in shown.items()])
+    rows = [[name, plain_text(value)] for name, value in shown.items()]
+    rows += [["alternative", line] for line in alternative_lines(lease)]
+    show_table(["property", "value"], rows)
 
 
 @group.command(
@@ -421,8 +422,10 @@ def _rows(lease: Lease, now: datetime) -> Iterator[list[str]]:
     yield ["since", timed(age_cell(since_of(lease), now), " ago")]
     if lease.waiting is not None:
         yield ["eta", eta_text(lease.waiting) or NOTHING]
-        yield ["reason", lease.waiting.reason]
-        for line in alternative_lines(lease):
+        alternatives = [*alternative_lines(lease)]
+        if not alternatives or lease.waiting.code == "absent":  # they have all else that it says
+            yield ["reason", lease.waiting.reason]
+        for line in alternatives:
             yield ["alternative", line]
     elif lease.ended_at is not None:
         yield ["reason", str(lease.cause)]

@@ -466,14 +466,7 @@ def retry(
     """
     new, old = _possible(facts, how.new), lease_of(facts, lease)
     check_proof(old, proof)
-    if is_foreign(old.owner):
-        raise Error(
-            Code.INVALID,
-            f"Lease '{lease}' was made through Boskos or the lease proxy, and its holder would not"
-            f" learn about a new lease: revoke this lease instead.",
-        )
-    if how.requeue and old.forced and not old.forced_by_operator:
-        raise Error(Code.INVALID, f"Lease '{lease}' was forced, so it has no place in line.")
+    _check_retried(old, how)
     draft = Draft(facts, moment, wall)
     same_key = how.requeue and new.key == old.key
     again = None if same_key else known_to(facts, new)
@@ -505,6 +498,17 @@ def retry(
         late = structs.replace(ticket, superseded_by=old.superseded_by)
         draft.end(late, "superseded", by(old.superseded_by))
     return draft.changes, new.id
+
+
+def _check_retried(old: Lease, how: Retry) -> None:
+    if is_foreign(old.owner):
+        raise Error(
+            Code.INVALID,
+            f"Lease '{old.id}' was made through Boskos or the lease proxy, and its holder would not"
+            f" learn about a new lease: revoke this lease instead.",
+        )
+    if how.requeue and old.forced and not old.forced_by_operator:
+        raise Error(Code.INVALID, f"Lease '{old.id}' was forced, so it has no place in line.")
 
 
 def _start_again(
