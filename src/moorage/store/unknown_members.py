@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from msgspec import inspect, json
 
-from moorage.core.admission.model import Lease, Pool, Slot
+from moorage.core.admission.model import Lease, Pool, Slot, Template
 from moorage.core.fleet.model import Agent, Group
 from moorage.core.fleet.reporters import Member, ReporterGroup
 from moorage.core.ledger.model import Inventory
@@ -36,9 +36,10 @@ _inventories = inspect.type_info(dict[str, Inventory])
 _WRITES = {
     "provider_use": _Stored("inventories_stored", (3,), 2, _inventories),
     "inventories_write": _Stored("inventories_stored", (1,), 0, _inventories),
-    "pool_upsert": _Stored("pools_stored", (0,), 5, inspect.type_info(Pool)),
+    "pool_upsert": _Stored("pools_stored", (0,), 6, inspect.type_info(Pool)),
+    "template_upsert": _Stored("templates_stored", (0,), 1, inspect.type_info(Template)),
     "slot_upsert": _Stored("slots_stored", (0, 1), 5, inspect.type_info(Slot)),
-    "lease_upsert": _Stored("leases_stored", (0,), 7, inspect.type_info(Lease)),
+    "lease_upsert": _Stored("leases_stored", (0,), 9, inspect.type_info(Lease)),
     "agent_group_upsert": _Stored("agent_groups_stored", (0,), 1, inspect.type_info(Group)),
     "agent_upsert": _Stored("agents_stored", (0,), 9, inspect.type_info(Agent)),
     "reporter_group_upsert": _Stored(
@@ -47,6 +48,7 @@ _WRITES = {
     "reporter_upsert": _Stored("reporters_stored", (0, 1), 4, inspect.type_info(Member)),
 }
 _KINDS = {
+    "pool_template": ("templates_stored", inspect.type_info(Template)),
     "pool": ("pools_stored", inspect.type_info(Pool)),
     "slot": ("slots_stored", inspect.type_info(Slot)),
     "lease": ("leases_stored", inspect.type_info(Lease)),
@@ -60,6 +62,7 @@ _inventory = inspect.type_info(Inventory)
 _READS: dict[str, Callable[[str], Query]] = {
     "inventories_stored": lambda keys: Query("inventories_stored", (keys,)),
     "pools_stored": lambda keys: Query("pools_stored", (keys,)),
+    "templates_stored": lambda keys: Query("templates_stored", (keys,)),
     "slots_stored": lambda keys: Query("slots_stored", (keys,)),
     "leases_stored": lambda keys: Query("leases_stored", (keys,)),
     "agent_groups_stored": lambda keys: Query("agent_groups_stored", (keys,)),
@@ -157,6 +160,9 @@ def _merged(described: inspect.Type, old: Any, new: Any) -> Any:
         item = getattr(described, "item_type", None)
         if isinstance(item, inspect.StructType):
             return [_merged(item, _same(item, old, one), one) for one in new]
+        # Of lists of lists, only the innermost values matter: they are found by what they are.
+        inner = [one for part in old if isinstance(part, list) for one in part]
+        return [_merged(item, inner, one) if isinstance(one, list) else one for one in new]
     return new
 
 

@@ -181,7 +181,10 @@ def digest_of(request: LeaseRequest) -> str:
     """
     labels = {name: text for name, text in request.labels.items() if name not in DESCRIBING}
     allocations = None if request.allocations is None else holding_of(request.allocations)
+    # What is not asked for is left out, so that keys which are older than it are still known.
+    grouped = {"group": request.group, "cancel_running": request.cancel_running}
     asked = {
+        **(grouped if request.group else {}),
         "owner": request.owner,
         "needs": to_builtins(request.needs),
         "ttl": request.ttl,
@@ -193,10 +196,6 @@ def digest_of(request: LeaseRequest) -> str:
         "pull": request.pull,
         "allocations": to_builtins(allocations, order="deterministic"),
     }
-    # What is not asked for is left out, so that keys which are older than it are still known.
-    if request.group:
-        asked["group"] = request.group
-        asked["cancel_running"] = request.cancel_running
     if request.alternatives:
         asked["any_of"] = to_builtins(request.alternatives)
         asked["in_order"] = request.in_order
