@@ -112,9 +112,14 @@ class Scan:
 
     def _chosen(self, ticket: Lease, usable: list[Needs]) -> None:
         """I8: of the alternatives that certainly fit, the first or the least loaded is granted."""
-        fitting = [needs for needs in usable if self._fits(needs)]
-        if ticket.needs not in fitting:
+        if not self._fits(ticket.needs):
             return  # its pacing is uncertain
+        fitting = [
+            needs
+            for needs in usable
+            if needs == ticket.needs
+            or (self._fits(needs) and self.doubtful.isdisjoint(need.pool for need in needs))
+        ]
         if ticket.choice is not None and ticket.choice.in_order:
             claim(fitting[0] == ticket.needs, "I8", ticket.id, "was not granted", fitting[0])
             return
@@ -134,10 +139,11 @@ class Scan:
         """Judge a ticket that was not granted: must it have been, and what does it reserve?"""
         now, fitting = self._may_now(ticket), [needs for needs in usable if self._fits(needs)]
         if int(ticket.allocations or 0) > self.ledger_free:
-            # Its needs are set aside if something else keeps it; unless it was tried before, and
-            # the service knows that it is no use.
-            if not fitting or not now:
-                self.doubtful |= {need.pool for needs in usable for need in needs}
+            # Its needs are set aside if something else keeps it, such as what is set aside for
+            # others; unless it was tried before, and the service knows that it is no use.
+            pools = {need.pool for needs in usable for need in needs}
+            if not fitting or not now or not self.doubtful.isdisjoint(pools):
+                self.doubtful |= pools
             return
         for needs in fitting:
             pools = {need.pool for need in needs}
@@ -145,7 +151,12 @@ class Scan:
                 self.must.setdefault(ticket.id, pools)
         if ticket.pull and not _is_polled(ticket) and self._waited_until(ticket) <= self.alive:
             return  # it was polled, but nobody waits for it afterwards
-        for need in (fitting or usable)[0]:
+        # What fits, but was not granted, lacks what is set aside for others: all that is doubtful.
+        kept = usable[:1] if now or not fitting else fitting
+        if len(kept) > 1:
+            self.doubtful |= {need.pool for needs in kept for need in needs}
+            return
+        for need in kept[0]:
             room, state = self.rooms[need.pool], self._state(need)
             room.free[state] = max(0, room.free.get(state, 0) - need.units)
 
