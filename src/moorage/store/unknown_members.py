@@ -28,28 +28,29 @@ class _Stored(NamedTuple):
     """Returns keys and JSON, for a set of first keys."""
     keys: tuple[int, ...]
     """Key columns in the statement's rows."""
-    text: int
     type: inspect.Type
+    text: int = -1
+    """The column of the JSON in the statement's rows: the last one, unless it is named."""
 
 
 _inventories = inspect.type_info(dict[str, Inventory])
 _WRITES = {
-    "provider_use": _Stored("inventories_stored", (3,), 2, _inventories),
-    "inventories_write": _Stored("inventories_stored", (1,), 0, _inventories),
-    "pool_upsert": _Stored("pools_stored", (0,), 6, inspect.type_info(Pool)),
-    "template_upsert": _Stored("templates_stored", (0,), 1, inspect.type_info(Template)),
-    "slot_upsert": _Stored("slots_stored", (0, 1), 5, inspect.type_info(Slot)),
-    "lease_upsert": _Stored("leases_stored", (0,), 9, inspect.type_info(Lease)),
-    "agent_group_upsert": _Stored("agent_groups_stored", (0,), 1, inspect.type_info(Group)),
-    "agent_upsert": _Stored("agents_stored", (0,), 9, inspect.type_info(Agent)),
+    "provider_use": _Stored("inventories_stored", (3,), _inventories, 2),
+    "inventories_write": _Stored("inventories_stored", (1,), _inventories, 0),
+    "pool_upsert": _Stored("pools_stored", (0,), inspect.type_info(Pool)),
+    "template_upsert": _Stored("templates_stored", (0,), inspect.type_info(Template)),
+    "slot_upsert": _Stored("slots_stored", (0, 1), inspect.type_info(Slot)),
+    "lease_upsert": _Stored("leases_stored", (0,), inspect.type_info(Lease)),
+    "agent_group_upsert": _Stored("agent_groups_stored", (0,), inspect.type_info(Group)),
+    "agent_upsert": _Stored("agents_stored", (0,), inspect.type_info(Agent)),
     "reporter_group_upsert": _Stored(
-        "reporter_groups_stored", (0,), 2, inspect.type_info(ReporterGroup)
+        "reporter_groups_stored", (0,), inspect.type_info(ReporterGroup)
     ),
-    "reporter_upsert": _Stored("reporters_stored", (0, 1), 4, inspect.type_info(Member)),
+    "reporter_upsert": _Stored("reporters_stored", (0, 1), inspect.type_info(Member)),
 }
 _KINDS = {
-    "pool_template": ("templates_stored", inspect.type_info(Template)),
     "pool": ("pools_stored", inspect.type_info(Pool)),
+    "pool_template": ("templates_stored", inspect.type_info(Template)),
     "slot": ("slots_stored", inspect.type_info(Slot)),
     "lease": ("leases_stored", inspect.type_info(Lease)),
     "group": ("agent_groups_stored", inspect.type_info(Group)),
@@ -106,8 +107,9 @@ def _completed(statement: Statement, stored: dict[str, dict[tuple[str, ...], Any
     rows: list[Row] = []
     for row in statement.rows:
         old = stored[place.query].get(tuple(row[n] for n in place.keys))
-        text = _merged_text(place.type, old, row[place.text])
-        rows.append((*row[: place.text], text, *row[place.text + 1 :]))
+        values = [*row]
+        values[place.text] = _merged_text(place.type, old, row[place.text])
+        rows.append(tuple(values))
     return statement._replace(rows=rows)
 
 

@@ -27,7 +27,7 @@ from tests.core.admission.sums import sums_differ
 POOLS = ("p", "q", "s")
 SLOTTED = "s"
 SLOTS = ("s1", "s2", "s3")
-OWNERS = ("ann", "bob", "cid")
+OWNERS = ("shop/ann", "shop/bob", "cid")
 
 descriptions = st.builds(
     Pool,
@@ -37,6 +37,7 @@ descriptions = st.builds(
     pacing=st.sampled_from([None, None, Pacing(5 * SECOND), Pacing(3 * SECOND, 2)]),
     keep=st.booleans(),
     requeue=st.booleans(),
+    newest=st.sampled_from([False, False, False, False, True]),
 )
 wishes = st.dictionaries(st.sampled_from(POOLS), st.integers(1, 4), min_size=1, max_size=3)
 several = st.lists(wishes, min_size=2, max_size=4)
@@ -69,6 +70,7 @@ class Machine(RuleBasedStateMachine):
             "pacing": pool.pacing,
             "expire": "keep" if any(self._keeps(name, pool)) else "free",
             "on_retry": "requeue" if pool.requeue else "keep",
+            "order": "newest" if pool.newest else "oldest",
         }
         pool.keep = more["expire"] == "keep"
         if name == SLOTTED:
@@ -111,9 +113,14 @@ class Machine(RuleBasedStateMachine):
         kind: str,
         hold: int | None,
         wait: int = 0,
+        group: str = "",
+        cancels: bool = False,
     ) -> None:
         owner = f"boskos:{owner}" if kind == "polled" else owner
-        self._asks(self._ticket(needs, owner, priority, hold, kind), needs, wait)
+        ticket = self._ticket(needs, owner, priority, hold, kind)
+        if group and kind != "polled":
+            self._group(ticket, group, cancels)
+        self._asks(ticket, needs, wait)
 
     @rule(
         common=st.one_of(st.just({}), wishes),
@@ -124,6 +131,8 @@ class Machine(RuleBasedStateMachine):
         kind=st.sampled_from(["plain", "plain", "pull", "patient"]),
         hold=st.sampled_from([None, 7 * SECOND, 40 * SECOND]),
         wait=st.sampled_from([0, 4 * SECOND, 20 * SECOND]),
+        group=st.sampled_from(["", "", "main"]),
+        cancels=st.booleans(),
     )
     def ask_any(
         self,
@@ -135,6 +144,8 @@ class Machine(RuleBasedStateMachine):
         kind: str,
         hold: int | None,
         wait: int = 0,
+        group: str = "",
+        cancels: bool = False,
     ) -> None:
         """I3: a request for any of several alternatives, with common needs."""
         own = [{name: one[name] for name in one.keys() - common.keys()} for one in any_of]
@@ -144,37 +155,64 @@ class Machine(RuleBasedStateMachine):
         ticket = self._ticket({}, owner, priority, hold, kind)
         ticket.any_of, ticket.in_order = tuple(common | one for one in own), in_order
         ticket.needs = {name: 0 for one in ticket.any_of for name in one}
+        if group:
+            self._group(ticket, group, cancels)
         self._asks(ticket, common, wait, any_of=own, in_order=in_order)
+
+    def _group(self, ticket: Ticket, group: str, cancels: bool) -> None:
+        project, slash, _ = ticket.owner.partition("/")
+        ticket.group, ticket.cancels = (project + slash, group), cancels
 
     def _asks(self, ticket: Ticket, needs: dict[str, int], wait: int, **more: Any) -> None:
         wait = wait if ticket.waited_for else 0
         try:
             self.world.ask(ticket.id, needs, **self._words(ticket, wait), **more)
         except Error as refusal:
-            assert refusal.code == Code.UNITS_ABOVE_LIMIT
-            assert self._could_never(ticket)
+            assert refusal.code in {Code.UNITS_ABOVE_LIMIT, Code.INVALID}
+            never = refusal.code == Code.UNITS_ABOVE_LIMIT
+            assert self._could_never(ticket) if never else self._mixed(ticket)
             return
         assert not self._could_never(ticket)
-        self.model.ask(ticket, wait=wait)
+        assert not self._mixed(ticket)
+        self.model.join(ticket, wait)
         self.model.admit(ticket.id if ticket.pull else None)
 
     @rule(
+        pool=st.sampled_from(POOLS),
+        owner=st.sampled_from(OWNERS),
+        priority=st.sampled_from([0, 0, 0, 1]),
+        group=st.sampled_from(["main", "topic"]),
+        cancels=st.booleans(),
+        kind=st.sampled_from(["plain", "plain", "plain", "patient", "pull", "forced"]),
+    )
+    def push(
+        self, pool: str, owner: str, priority: int, group: str, cancels: bool, kind: str
+    ) -> None:
+        """A request of a group supersedes what waits of it."""
+        self.ask({pool: 1}, owner, priority, kind, None, group=group, cancels=cancels)
+
+    @rule(
         rush=st.lists(
-            st.tuples(several, st.sampled_from(OWNERS), st.sampled_from([0, 0, 1])),
+            st.tuples(
+                several,
+                st.sampled_from(OWNERS),
+                st.sampled_from([0, 0, 1]),
+                st.sampled_from(["", "", "main"]),
+            ),
             min_size=2,
             max_size=8,
         )
     )
-    def rush(self, rush: list[tuple[list[dict[str, int]], str, int]]) -> None:
+    def rush(self, rush: list[tuple[list[dict[str, int]], str, int, str]]) -> None:
         """Many requests arrive while all pools are paused; then one scan decides about all."""
         paused = [name for name in POOLS if not self.model.pools[name].paused]
         for name in paused:
             self.pause(name, True)
-        for n, (needs, owner, priority) in enumerate(rush):
+        for n, (needs, owner, priority, group) in enumerate(rush):
             if n % 3:
-                self.ask(needs[0], owner, priority, "plain", None)
+                self.ask(needs[0], owner, priority, "plain", None, group=group)
             else:
-                self.ask_any({}, needs, False, owner, priority, "plain", None)
+                self.ask_any({}, needs, False, owner, priority, "plain", None, group=group)
         for name in paused:
             self.pause(name, False)
 
@@ -199,7 +237,13 @@ class Machine(RuleBasedStateMachine):
             "heard_until": until,
             "forced": ticket.forced,
             "pull": ticket.pull,
+            "group": "" if ticket.group is None else ticket.group[1],
+            "cancel_running": ticket.cancels,
         }
+
+    def _mixed(self, ticket: Ticket) -> bool:
+        """Whether the oldest goes first in one of its pools, and the newest in another."""
+        return len({self.model.pools[name].newest for name in ticket.needs}) > 1
 
     def _could_never(self, ticket: Ticket) -> bool:
         if ticket.forced:
@@ -280,6 +324,7 @@ class Machine(RuleBasedStateMachine):
         kind = "pull" if old.pull else "plain" if old.patience else "patient"
         asked = old.priority if old.asked is None else old.asked
         new = self._ticket(old.needs, old.owner, asked, old.hold, kind)
+        new.group = old.group
         key = self.world.lease(old.id).key if requeue else new.id
         new.any_of, new.in_order = old.any_of, old.in_order
         if new.any_of:

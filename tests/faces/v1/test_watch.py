@@ -51,6 +51,7 @@ def change_everything(native: Native) -> None:
     template = {"pool": {"limit": 1}, "idle": 60, "pools_max": 1}
     assert native.ask("PUT", "/v1/pool-templates/all-*", template).status == 200
     native.ask("PUT", "/v1/pools/all", {"limit": 1})
+    native.ask("PUT", "/v1/pool-templates/all-*", {"pool": {"limit": 1}})
     asked = {"needs": [{"pool": "all"}], "key": "all"}
     lease = native.ask("POST", "/v1/leases", asked).body["id"]
     native.ask("POST", f"/v1/leases/{lease}/outcome", {"result": "ok"})

@@ -94,9 +94,10 @@ def test_the_order_of_members_makes_no_other_request() -> None:
 def test_digests_do_not_change() -> None:
     """Digests are stored with leases, and processes of other releases compare them."""
     whole = structs.replace(REQUEST, **OTHER)
-    plain = structs.replace(whole, group="", alternatives=())
-    shown = [digest_of(one)[:12] for one in (REQUEST, plain, whole)]
-    assert shown == ["6c21acdbab61", "123d3d9fcfea", "df7a9447b1d5"]
+    grouped = structs.replace(whole, alternatives=())
+    plain = structs.replace(grouped, group="")
+    digests = [digest_of(one)[:12] for one in (REQUEST, plain, grouped, whole)]
+    assert digests == ["6c21acdbab61", "123d3d9fcfea", "81757b495ee5", "df7a9447b1d5"]
 
 
 def test_how_a_request_chooses_counts() -> None:

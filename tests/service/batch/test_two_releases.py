@@ -31,7 +31,7 @@ from moorage.store.api import StoreError
 from moorage.store.formats import FORMAT
 from moorage.store.open import open_engine
 from tests.service.fleet.machines import PAGES, agent_id, ready, report
-from tests.service.pools import ask, pool_put, spec, wish
+from tests.service.pools import MINUTE, ask, pool_put, spec, wish
 from tests.service.running import CLASSES, TESTER, TRAITS, claim, fatal
 from tests.support import cluster
 
@@ -75,6 +75,11 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Databas
         cluster.shared().drop(cluster.database_of(url))
 
 
+def template_put(limit: int) -> TemplatePut:
+    """Return the case that writes the template."""
+    return TemplatePut("made/*", TESTER, TemplateWish(spec(limit), MINUTE, 9), None)
+
+
 async def store_values(service: Service) -> ProviderId:
     """Store a value of every kind: a provider with inventory, pools with leases, an agent."""
     uuid = ProviderId(str(uuid4()))
@@ -87,15 +92,10 @@ async def store_values(service: Service) -> ProviderId:
         await ask(service.admission, f"first-{n}", "units", units=2)
     alternatives = [[Need("units", 2)], [Need("units", 3)]]
     await service.admission.acquire(wish("any").any_of(alternatives), TESTER)
-    await service.transactor.submit(template(idle=1))
+    await service.transactor.submit(template_put(limit=1))
     await ready(service.fleet, 1)
     await service.fleet.group_defaults.put("default", {PAGES: Goal(amount=50)}, TESTER)
     return uuid
-
-
-def template(idle: int) -> TemplatePut:
-    """Return a request that writes a template of pools."""
-    return TemplatePut("made/*", TESTER, TemplateWish(spec(limit=1), idle, 9), None)
 
 
 async def rewrite_values(service: Service, uuid: ProviderId) -> None:
@@ -104,7 +104,7 @@ async def rewrite_values(service: Service, uuid: ProviderId) -> None:
     leases, _, _ = await service.admission.queries.leases(None, 10, "units", None)
     for view in leases:
         await service.admission.change(LeaseRelease(view.lease.id, Proof()))
-    await service.transactor.submit(template(idle=2))
+    await service.transactor.submit(template_put(limit=2))
     await service.fleet.report(agent_id(1), report(1, 2, 70), TESTER)
     await service.fleet.group_defaults.put("default", {PAGES: Goal(amount=60)}, TESTER)
 
@@ -142,8 +142,8 @@ def write_as_newer(database: Database) -> None:
         database.sql("UPDATE agent SET body = ? WHERE uuid = ?", json.encode(value).decode(), uuid)
     for table, key, path in (
         ("pool", "name", ("spec",)),
-        ("pool_template", "name", ("spec",)),
         ("lease", "id", ("needs", "token", "alternatives")),
+        ("pool_template", "name", ("spec",)),
         ("agent_group", "name", ()),
         ("agent", "uuid", ("facts",)),
     ):
@@ -163,14 +163,11 @@ def lacking(database: Database, revision: int) -> list[str]:
     for uuid, text in database.sql("SELECT uuid, inventories FROM provider"):
         if any("later" not in one for one in json.decode(text).values()):
             found.append(f"provider {uuid}")
-    for (text,) in database.sql("SELECT body FROM pool"):
-        value = json.decode(text)
-        if "later" not in value or "later" not in value["spec"]:
-            found.append(f"pool {text}")
-    for (text,) in database.sql("SELECT body FROM pool_template"):
-        value = json.decode(text)
-        if "later" not in value or "later" not in value["spec"]:
-            found.append(f"template {text}")
+    for table in ("pool", "pool_template"):
+        for (text,) in database.sql(f"SELECT body FROM {table}"):
+            value = json.decode(text)
+            if "later" not in value or "later" not in value["spec"]:
+                found.append(f"{table} {text}")
     for (text,) in database.sql("SELECT body FROM lease"):
         value = json.decode(text)
         inner = flat([value["needs"], value["alternatives"]])
