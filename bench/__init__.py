@@ -6,6 +6,6 @@ fleets, `questions.py` the requests, `scenarios.py` their order; `native.py`, `a
 computes a line from the results of `wire.py`, the client, and `machine.py`, the processor times.
 `target.py` and `original.py` start the services. `report.py` compares the lines, `documents.py` and
 `chart.py` publish them. `versus.py` compares versions of Moorage: `baselines.py` builds them,
-`turns.py` measures them in turns, `goals.py` has what is wanted. `ironic/` measures the gate. May
-import anything; nothing imports it.
+`turns.py` measures them in turns, `goals.py` has what is wanted. `any_of.py` measures long lines,
+`ironic/` the gate. May import anything; only tests of budgets import it.
 """

@@ -32,6 +32,7 @@ class ExampleLedger:
         self._agent()
         self._reshapes()
         self.ticket = self.leases[-1]
+        self.choosing = self._choosing()
         self.pages = {
             "overview": "/ui",
             "pools": "/ui/pools",
@@ -39,6 +40,7 @@ class ExampleLedger:
             "what-if": f"/ui/pools/{POOL}:what-if?limit=9",
             "leases": "/ui/leases",
             "ticket": f"/ui/leases/{self.ticket}",
+            "ticket-any-of": f"/ui/leases/{self.choosing}",
             "lease": f"/ui/leases/{self.leases[0]}",
             "fleet": "/ui/fleet",
             "machines": "/ui/fleet/machines",
@@ -77,6 +79,16 @@ class ExampleLedger:
         needs = [{"pool": pool, "units": 1 + number % 2}]
         body = {"needs": needs, "key": f"job-{number}", "ttl": 3600, "patience": 3600}
         return str(self._ok("POST", "/v1/leases", {**body, "labels": labels})["id"])
+
+    def _choosing(self) -> str:
+        """Ask for any of several pools: one is full, one is paused, of one more is needed."""
+        any_of = [
+            [{"pool": "install/aws"}],
+            [{"pool": "gpu"}],
+            [{"pool": "gpu", "units": 2}, {"pool": POOL, "units": 6}],
+        ]
+        body = {"any_of": any_of, "key": "any", "ttl": 3600, "patience": 3600}
+        return str(self._ok("POST", "/v1/leases", {**body, "labels": {"job": "any"}})["id"])
 
     def _hosts(self) -> None:
         hosts = [

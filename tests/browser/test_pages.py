@@ -12,6 +12,7 @@ PAGES = (
     "what-if",
     "leases",
     "ticket",
+    "ticket-any-of",
     "lease",
     "fleet",
     "machines",
@@ -69,6 +70,18 @@ def test_a_page_works_without_javascript(open_page: Open, ledger: ExampleLedger,
     for link in watched.page.locator("main a").all():
         assert link.get_attribute("href")
     assert watched.problems == []
+
+
+def test_a_ticket_says_what_each_alternative_waits_for(
+    open_page: Open, ledger: ExampleLedger
+) -> None:
+    """The one that is expected first comes first; also on a phone, where rows are cards."""
+    watched = open_page(ledger.pages["ticket-any-of"], width=WIDTHS[0])
+    rows = watched.page.locator("[aria-label=Alternatives] tbody tr")
+    texts = [row.inner_text() for row in rows.all()]
+    assert len(texts) == 3
+    assert "1 of gpu" in texts[0]
+    assert "paused: install/aws" in texts[2]
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

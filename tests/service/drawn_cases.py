@@ -9,6 +9,8 @@ from itertools import count
 from random import Random
 from typing import Any
 
+from msgspec import structs
+
 from moorage.core.admission.compat.boskos import AcquireRequest
 from moorage.core.admission.compat.boskos_import import Resource
 from moorage.core.admission.compat.lease_proxy import names_of
@@ -155,8 +157,17 @@ class Drawing:
             group="" if is_reserved(owner) else dice.choice(("", "", "g", "h")),
             cancel_running=self._chance(0.5),
         )
+        if owner != LEASE_PROXY and self._chance(0.25):
+            ask = self._any_of(ask)
         wait = dice.choice((0, 0, 30 * SECOND))
         return partial(lease_cases.LeaseAcquire, LeaseId(""), request=ask, wait=wait, asker=TESTER)
+
+    def _any_of(self, ask: LeaseRequest) -> LeaseRequest:
+        """Return the same request for any of two or three needs, which may share some."""
+        common, in_order = ask.needs if self._chance(0.2) else (), self._chance(0.3)
+        drawn = dict.fromkeys(self._needs() for _ in range(self.dice.choice((2, 2, 3))))
+        asked = structs.replace(ask, needs=common, digest=f"{common} {[*drawn]} {ask.pull}")
+        return asked.any_of([*drawn], in_order=in_order)
 
     def _poll(self) -> Maker:
         lease = self._lease_id("waiting", native=True)

@@ -91,6 +91,10 @@ class Client:
         Args:
             pool: its name, or several pools with their units: all are granted at once, or none.
             units: of the pool.
+            any_of: alternatives, each a pool or several pools with their units: the first that is
+                free is granted, together with `pool`. `pools` of the lease has the granted ones.
+            choose: if several alternatives are free: `least_loaded`, by the share of the limit, or
+                `order`, the first.
             slot: labels that the slots must have, of a pool with named slots; for several pools by
                 pool. `slots` of the lease has their names.
             hold: the server ends the lease this long after granting it; by default that of the

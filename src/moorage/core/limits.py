@@ -138,6 +138,12 @@ QUERY_TERMS_MAX = 1_000
 NEEDS_MAX = 16
 """Pools from which one lease may need units."""
 
+ALTERNATIVES_MAX = 16
+"""Alternatives of one request."""
+
+ALTERNATIVES_NEEDS_MAX = 64
+"""Needs of all alternatives of one request: it may wait in that many lines."""
+
 WISHES_MAX = 32
 """Different sets of labels for which the tickets of one line ask: grants compare each of them with
 each free slot."""

@@ -162,6 +162,9 @@ def _merged(described: inspect.Type, old: Any, new: Any) -> Any:
         item = getattr(described, "item_type", None)
         if isinstance(item, inspect.StructType):
             return [_merged(item, _same(item, old, one), one) for one in new]
+        if item is not None:  # of lists of lists, the innermost values are found by what they are
+            inner = [one for part in old if isinstance(part, list) for one in part]
+            return [_merged(item, inner, one) if isinstance(one, list) else one for one in new]
     return new
 
 

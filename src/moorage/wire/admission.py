@@ -14,7 +14,7 @@ from moorage.wire.defaults import (
     TTL_SECONDS,
     TTL_SECONDS_MAX,
 )
-from moorage.wire.enums import Cause, Expire, OnRetry, Order, Result, State, Until
+from moorage.wire.enums import Cause, Choose, Expire, OnRetry, Order, Result, State, Until
 from moorage.wire.pages import PageAsked
 from moorage.wire.slots import LateRelease
 
@@ -230,9 +230,15 @@ class LeaseWanted:
     granted at once, over the limit if necessary. With `pull` the ticket is granted only while a
     request waits for it, and passed over otherwise. With `reopen` a key whose lease has ended makes
     a new lease.
+
+    `any_of`: one of these lists of needs is granted, together with all of `needs`, which may be
+    empty then. `choose` says which one if several fit: the one whose pools have the least share of
+    their limits occupied then, or the first.
     """
 
-    needs: list[NeedWanted]
+    needs: list[NeedWanted] = field(default_factory=list)
+    any_of: list[list[NeedWanted]] = field(default_factory=list)
+    choose: Choose = "least_loaded"
     key: str
     ttl: float | None = None
     hold: float | None = None
@@ -247,12 +253,28 @@ class LeaseWanted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WaitingFor:
+    """What a ticket waits for in one of its alternatives; the members are those of `Waiting`."""
+
+    needs: list[NeedWanted]
+    position: int
+    eta_seconds: tuple[float, float] | None
+    overdue: bool
+    code: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
     """The place of a ticket in its line. `position` 1 is first; with several pools: in the longest.
 
     `eta_seconds` is a range, earliest and latest, estimated from the age of current leases and the
     length of past ones; null: there is no basis for an estimate, or `overdue`: current leases last
     longer than usual. `code` is why the ticket waits, for programs; `reason` the same for people.
+
+    Of a ticket with `any_of` this is about the alternative that is expected first, and `reason`
+    names what each of them waits for. `alternatives` has all of them, in the order in which they
+    are expected.
     """
 
     position: int
@@ -260,6 +282,7 @@ class Waiting:
     overdue: bool
     code: str
     reason: str
+    alternatives: list[WaitingFor] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -278,6 +301,9 @@ class Lease:
     `group` is that of which only the newest request waits; empty: none. `superseded_by` is a later
     request of it; null: there was none while this was live. `stop_until` is when a lease ends whose
     holder is asked to stop; null: it is not asked.
+
+    `any_of` has the complete alternatives that were asked for; empty: there were none. Until one of
+    them is granted, `needs` says in which lines the ticket is, and for how many units at least.
     """
 
     id: str
@@ -311,6 +337,9 @@ class Lease:
     stop_until: datetime | None = None
     late_releases: list[LateRelease] = field(default_factory=list)
     """Of a lease of the lease proxy that is shown alone, see `LateRelease`."""
+    any_of: list[list[NeedWanted]] = field(default_factory=list)
+    choose: Choose | None = None
+    """Of a request with alternatives."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

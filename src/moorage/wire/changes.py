@@ -261,6 +261,8 @@ class LeaseValue:
     group: str | None
     superseded_by: str | None
     stop_until: datetime | None
+    alternatives: list[list[NeedValue]] | None
+    """What was asked any of; `needs` are its lines until one is granted. Empty or null: none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

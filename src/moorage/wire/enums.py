@@ -22,6 +22,9 @@ Cause = Literal[
 Result = Literal["ok", "failed", "throttled"]
 """The outcome of a start."""
 
+Choose = Literal["least_loaded", "order"]
+"""Which of several alternatives that fit is granted: the least loaded one, or the first."""
+
 OnRetry = Literal["keep", "requeue"]
 Order = Literal["oldest", "newest"]
 """Which of the tickets with one priority goes first."""

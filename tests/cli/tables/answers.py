@@ -3,6 +3,7 @@
 They are of the types of the native API, so they change with it.
 """
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -16,6 +17,7 @@ from moorage.wire.admission import (
     Pool,
     PoolPage,
     Waiting,
+    WaitingFor,
 )
 from moorage.wire.audit import AuditEntry, AuditPage
 from moorage.wire.changes import Changes, PacingValue, PoolSpecValue
@@ -93,8 +95,41 @@ def lease(number: int, state: State = "granted") -> Lease:
     )
 
 
+def with_alternatives(number: int) -> Lease:
+    """Return a ticket that waits in several lines."""
+    one = lease(number, "waiting")
+    needs = NeedWanted(pool=POOLS[0], units=2, labels={"region": "eu"}), NeedWanted(pool=POOLS[1])
+    any_of = [[NeedWanted(pool=POOLS[2])], [*needs]]
+    waits = [
+        WaitingFor(
+            needs=needs,
+            position=position,
+            eta_seconds=eta,
+            overdue=eta is None,
+            code="limit",
+            reason=reason.format(needs[0].pool),
+        )
+        for needs, position, eta, reason in zip(
+            any_of, (1, 17), ((30.0, 90.0), None), REASONS, strict=False
+        )
+    ]
+    best = waits[0]
+    waiting = built(
+        Waiting,
+        position=best.position,
+        eta_seconds=best.eta_seconds,
+        reason=f"any of 2: {POOLS[2]}: {waits[0].reason} | {POOLS[0]}: {waits[1].reason}",
+        alternatives=waits,
+    )
+    lines = [need for needs in any_of for need in needs]
+    return replace(one, needs=lines, any_of=any_of, choose="least_loaded", waiting=waiting)
+
+
+WITH_ALTERNATIVES = GRANTED + 3
 LEASES = [
-    lease(number, "granted" if number < GRANTED else "waiting")
+    with_alternatives(number)
+    if number == WITH_ALTERNATIVES
+    else lease(number, "granted" if number < GRANTED else "waiting")
     for number in range(GRANTED + TICKETS)
 ]
 ENDED = [lease(number, "ended") for number in range(-4, 0)]

@@ -6,7 +6,16 @@
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from tests.cli.tables.answers import ENDED, GRANTED, LEASES, PAUSED, POOLS, POOLS_SHOWN, TEMPLATES
+from tests.cli.tables.answers import (
+    ENDED,
+    GRANTED,
+    LEASES,
+    PAUSED,
+    POOLS,
+    POOLS_SHOWN,
+    TEMPLATES,
+    WITH_ALTERNATIVES,
+)
 from tests.cli.tables.double import answering, on_terminal
 from tests.cli.tables.fleet_answers import AGENTS
 from tests.cli.tables.ledger_answers import CONSUMERS, PROVIDERS
@@ -27,7 +36,9 @@ COMMANDS = {
     "lease-list-ended": ["lease", "list", "--state", "ended"],
     "lease-list-wide": ["lease", "list", "--state", "ended", "--wide"],
     "lease-show": ["lease", "show", LEASES[GRANTED + 1].id],
+    "lease-show-any-of": ["lease", "show", LEASES[WITH_ALTERNATIVES].id],
     "lease-why": ["lease", "why", LEASES[GRANTED + 1].id],
+    "lease-why-any-of": ["lease", "why", LEASES[WITH_ALTERNATIVES].id],
     "lease-why-granted": ["lease", "why", LEASES[3].id],
     "lease-why-ended": ["lease", "why", ENDED[0].id],
     "pool-list": ["pool", "list"],

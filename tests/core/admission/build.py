@@ -1,6 +1,6 @@
 """An in-memory service with pools and leases, for tests of the rules: each command is one batch."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from moorage.core.admission import expiry, leases, operator_actions, pools
@@ -42,12 +42,28 @@ def spec(limit: int | None = 1, **more: Any) -> PoolSpec:
     return PoolSpec(**({"limit": limit, "ttl": 60 * SECOND, "ttl_max": 3_600 * SECOND} | more))
 
 
-def make_ask(name: str, needs: dict[str, int] | tuple[Need, ...], **more: Any) -> LeaseRequest:
+Needs = dict[str, int] | tuple[Need, ...]
+
+
+def make_ask(
+    name: str,
+    needs: Needs,
+    *,
+    any_of: Sequence[Needs] = (),
+    in_order: bool = False,
+    **more: Any,
+) -> LeaseRequest:
     """Return a request for a lease with this id and, unless given in `more`, this key."""
-    if isinstance(needs, dict):
-        needs = tuple(Need(pool, units) for pool, units in needs.items())
-    known = {"id": LeaseId(name), "owner": "me", "key": name, "digest": "d", "needs": needs}
-    return LeaseRequest(**(known | more))
+    known = {"id": LeaseId(name), "owner": "me", "key": name, "digest": "d"}
+    request = LeaseRequest(**(known | {"needs": needs_of(needs)} | more))
+    return request.any_of([needs_of(one) for one in any_of], in_order=in_order)
+
+
+def needs_of(needs: Needs) -> tuple[Need, ...]:
+    """Return needs given as units by pool."""
+    if not isinstance(needs, dict):
+        return needs
+    return tuple(Need(pool, units) for pool, units in needs.items())
 
 
 class World:
@@ -93,12 +109,12 @@ class World:
             changes.slots[pool, name] = Slot(pool, name, state, "", None, {}, Instant(n))
         self.do((changes, None))
 
-    def ask(
-        self, name: str, needs: dict[str, int] | tuple[Need, ...] | None = None, **more: Any
-    ) -> LeaseId:
+    def ask(self, name: str, needs: Needs | None = None, **more: Any) -> LeaseId:
         """Ask for units, by default one of pool `p` with unlimited patience."""
         polls = frozenset({LeaseId(name)}) if more.get("pull") else frozenset()
-        wanted = make_ask(name, needs if needs is not None else {"p": 1}, **more)
+        if needs is None:
+            needs = {} if more.get("any_of") else {"p": 1}
+        wanted = make_ask(name, needs, **more)
         return self.do(leases.acquire(self.facts, self.moment, wanted), polls)
 
     def poll(self, key: str, seconds: float = 30) -> LeaseId:

@@ -3,7 +3,9 @@
 It finds everything by scanning all tickets. Each command is one batch, as in `build.World`.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from fractions import Fraction
 
 from moorage.core.admission.model import Pacing
 from moorage.core.clock import SECOND
@@ -34,6 +36,15 @@ class Ticket:
     hold_until: int | None = None
     asked: int | None = None
     """The priority of its request, if it was moved since."""
+    any_of: tuple[dict[str, int], ...] = ()
+    """Its alternatives; while it waits, `needs` has all their pools."""
+    in_order: bool = False
+
+    @property
+    def options(self) -> tuple[dict[str, int], ...]:
+        """The units by pool that it may be granted."""
+        return self.any_of or (self.needs,)
+
     newest: bool = False
     """Whether newer tickets go before it."""
     group: tuple[str, str] | None = None
@@ -69,8 +80,11 @@ class Pool:
 class Model:
     """All pools and tickets, and the time."""
 
-    def __init__(self, now: int) -> None:
+    def __init__(self, now: int, slotted: str, slots: int) -> None:
         self.now = now
+        self.slotted = slotted
+        """The pool with slots."""
+        self.slots = slots
         self.downtime = 0
         self.outage_ended = 0
         self.arrivals = 0
@@ -118,7 +132,7 @@ class Model:
             if other.group != ticket.group or other.state not in ("w", "g"):
                 continue
             asked = other.priority if other.asked is None else other.asked
-            same = (other.needs, asked) == (ticket.needs, ticket.priority)
+            same = (other.options, asked) == (ticket.options, ticket.priority)
             if other.state == "g":
                 other.superseded = True
                 if ticket.cancels and other.stop_until is None:
@@ -175,7 +189,7 @@ class Model:
 
     def retry(self, ticket: Ticket, new: Ticket) -> None:
         """Release a lease and ask again, with the units or the place kept if permitted."""
-        keeps = not any(self.pools[name].requeue for name in ticket.needs)
+        keeps = self._keeps(ticket.needs)
         fine = ticket.state == "g" and ticket.stop_until is None
         for name in ticket.needs:
             pool = self.pools[name]
@@ -185,18 +199,20 @@ class Model:
         if keeps and fine:
             ticket.state = "retried"
             self.ask(new)
-            new.priority, new.asked = ticket.priority, ticket.asked
+            new.priority, new.asked, new.needs = ticket.priority, ticket.asked, ticket.needs
             new.newest, new.superseded = ticket.newest, ticket.superseded
             self.start(new)
         else:
             self.end(ticket, "retried")
-            self._again(ticket, new, keeps)
+            self._again(ticket, new, self._keeps(new.needs))
 
     def requeue(self, ticket: Ticket, new: Ticket) -> None:
         """Release a lease and wait at its old place, if retries keep it; a pull ticket is idle."""
-        keeps = not any(self.pools[name].requeue for name in ticket.needs)
         self.end(ticket, "retried")
-        self._again(ticket, new, keeps)
+        self._again(ticket, new, self._keeps(new.needs))
+
+    def _keeps(self, pools: Iterable[str]) -> bool:
+        return not any(self.pools[name].requeue for name in pools)
 
     def sweep(self) -> None:
         """End what is due."""
@@ -244,29 +260,59 @@ class Model:
         """Grant every ticket that may start."""
         for ticket in self.tickets:
             if ticket.state == "w" and ticket.forced:
+                self.choose(ticket, [x for x in ticket.options if self.has_slots(x)])
                 self.start(ticket)
         aside = dict.fromkeys(self.pools, 0)
         for t in sorted(self.tickets, key=lambda t: t.place):
-            if t.state != "w" or any(self.barred(t, name) for name in t.needs):
+            options = [needs for needs in t.options if not self.barred(t.owner, needs)]
+            if t.state != "w" or not options:
                 continue
             unasked, silent = t.pull and t.id != polled, self.now - self.downtime - t.heard
             if unasked and silent > (0 if t.waited_for else MARGIN):
                 continue
             unasked = unasked and not t.waited_for
-            fits = all(
-                self.free(name) - aside[name] >= units and self.paced(name)
-                for name, units in t.needs.items()
-            )
-            if fits and not unasked:
+            fitting = [
+                needs
+                for needs in options
+                if all(
+                    self.free(name) - aside[name] >= units and self.paced(name)
+                    for name, units in needs.items()
+                )
+            ]
+            if fitting and not unasked:
+                self.choose(t, fitting)
                 self.start(t)
-            elif not t.waited_for or silent < 0:
-                for name, units in t.needs.items():
+            elif not (t.waited_for and t.id == polled and silent >= 0):  # nobody waits afterwards
+                for name, units in options[0].items():
                     left = max(0, self.free(name) - aside[name])
                     aside[name] += min(left, units)
 
-    def barred(self, ticket: Ticket, name: str) -> bool:
-        """Return whether a pool bars the ticket, so that it is passed over."""
-        pool, units = self.pools[name], ticket.needs[name]
-        if pool.paused or units > pool.limit:
-            return True
-        return pool.quota is not None and self.held(name, ticket.owner) + units > pool.quota
+    def choose(self, ticket: Ticket, options: list[dict[str, int]]) -> None:
+        """Let a ticket need the first of these, or the one that leaves its pools emptiest."""
+        if not ticket.in_order:
+            options = sorted(options, key=self.shares)
+        ticket.needs = options[0]
+
+    def shares(self, needs: dict[str, int]) -> list[Fraction]:
+        """Return the shares of the limits that would be occupied, the greatest first."""
+        return sorted(
+            (
+                Fraction(self.held(name) + units, self.pools[name].limit or Fraction(1, 10**9))
+                for name, units in needs.items()
+            ),
+            reverse=True,
+        )
+
+    def has_slots(self, needs: dict[str, int]) -> bool:
+        """Return whether the pool with slots has as many that nobody has, for a forced ticket."""
+        return needs.get(self.slotted, 0) <= self.slots - self.held(self.slotted)
+
+    def barred(self, owner: str, needs: dict[str, int]) -> bool:
+        """Return whether a pool bars these needs of an owner, so that they are passed over."""
+        for name, units in needs.items():
+            pool = self.pools[name]
+            if pool.paused or units > pool.limit:
+                return True
+            if pool.quota is not None and self.held(name, owner) + units > pool.quota:
+                return True
+        return False

@@ -1,8 +1,10 @@
 """Recomputes the stored sums from the leases and compares them."""
 
+from collections.abc import Callable
+
 from moorage.core.admission.facts import Facts
-from moorage.core.admission.model import Lease, Pool
-from moorage.core.admission.units import is_gang, units_by_pool
+from moorage.core.admission.model import Lease, Need, Pool
+from moorage.core.admission.units import units_by_pool
 
 
 def sums_differ(facts: Facts) -> list[str]:
@@ -16,14 +18,18 @@ def sums_differ(facts: Facts) -> list[str]:
     granted = [lease for lease in live if lease.state == "granted"]
     waiting = [lease for lease in live if lease.state == "waiting"]
     for name, pool in facts.pools.items():
-        line = [lease for lease in waiting if name in units_by_pool(lease.needs)]
+        line = [lease for lease in waiting if name in _lines(lease)]
         sums = {
             "occupied": (pool.occupied, _units(granted, name)),
             "waiting": (pool.waiting, len(line)),
-            "gangs": (pool.gangs, sum(is_gang(lease.needs) for lease in line)),
+            "gangs": (pool.gangs, sum(len(_lines(lease)) > 1 for lease in line)),
         }
-        if pool.awaited != _awaited(line, pool):
-            found.append(f"pool {name}: awaited is {pool.awaited}, and is wrong")
+        for what, stored, right in (
+            ("awaited", pool.awaited, _awaited(line, pool)),
+            ("sought", pool.sought, _sought(line, pool)),
+        ):
+            if stored != right:
+                found.append(f"pool {name}: {what} is {stored}, and should be {right}")
         for what, (stored, right) in sums.items():
             if stored != right:
                 found.append(f"pool {name}: {what} is {stored}, and should be {right}")
@@ -75,12 +81,32 @@ def _slots_differ(facts: Facts, granted: list[Lease]) -> list[str]:
     return found
 
 
+def _asked(lease: Lease) -> tuple[tuple[Need, ...], ...]:
+    """Return the alternatives of a ticket; its needs are the only one of most."""
+    return lease.alternatives or (lease.needs,)
+
+
+def _lines(lease: Lease) -> set[str]:
+    """Return the pools in whose lines a ticket stands."""
+    return {need.pool for needs in _asked(lease) for need in needs}
+
+
 def _awaited(line: list[Lease], pool: Pool) -> dict[str, int]:
+    return _wanted(line, pool, lambda need: "" if need.wanted else need.state)
+
+
+def _sought(line: list[Lease], pool: Pool) -> dict[str, int]:
+    return _wanted(line, pool, lambda need: need.wanted)
+
+
+def _wanted(line: list[Lease], pool: Pool, word: Callable[[Need], str]) -> dict[str, int]:
+    """Count the slots that a line waits for: of each ticket the least that an alternative needs."""
     found: dict[str, int] = {}
-    for lease in line:
-        for need in lease.needs:
-            if need.pool == pool.name and pool.spec.limit is None:
-                found[need.state] = found.get(need.state, 0) + need.units
+    for lease in line if pool.spec.limit is None else []:
+        own = [need for needs in _asked(lease) for need in needs if need.pool == pool.name]
+        for name in {word(need) for need in own} - {""}:
+            least = min(need.units for need in own if word(need) == name)
+            found[name] = found.get(name, 0) + least
     return found
 
 

@@ -40,6 +40,7 @@ descriptions = st.builds(
     newest=st.sampled_from([False, False, False, False, True]),
 )
 wishes = st.dictionaries(st.sampled_from(POOLS), st.integers(1, 4), min_size=1, max_size=3)
+several = st.lists(wishes, min_size=2, max_size=4)
 PATIENCE = 30 * SECOND
 WAITS = "w"
 
@@ -50,7 +51,7 @@ class Machine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.world = World(page=2)
-        self.model = Model(START)
+        self.model = Model(START, SLOTTED, len(SLOTS))
         self.names = 0
         self.tokens: dict[str, FencingToken] = {}
         self.seen: dict[str, Lease] = {}
@@ -118,11 +119,54 @@ class Machine(RuleBasedStateMachine):
         owner = f"boskos:{owner}" if kind == "polled" else owner
         ticket = self._ticket(needs, owner, priority, hold, kind)
         if group and kind != "polled":
-            project, slash, _ = owner.partition("/")
-            ticket.group, ticket.cancels = (project + slash, group), cancels
+            self._group(ticket, group, cancels)
+        self._asks(ticket, needs, wait)
+
+    @rule(
+        common=st.one_of(st.just({}), wishes),
+        any_of=several,
+        in_order=st.booleans(),
+        owner=st.sampled_from(OWNERS),
+        priority=st.sampled_from([0, 0, 0, 1, -1]),
+        kind=st.sampled_from(["plain", "plain", "pull", "patient"]),
+        hold=st.sampled_from([None, 7 * SECOND, 40 * SECOND]),
+        wait=st.sampled_from([0, 4 * SECOND, 20 * SECOND]),
+        group=st.sampled_from(["", "", "main"]),
+        cancels=st.booleans(),
+    )
+    def ask_any(
+        self,
+        common: dict[str, int],
+        any_of: list[dict[str, int]],
+        in_order: bool,
+        owner: str,
+        priority: int,
+        kind: str,
+        hold: int | None,
+        wait: int = 0,
+        group: str = "",
+        cancels: bool = False,
+    ) -> None:
+        """I3: a request for any of several alternatives, with common needs."""
+        own = [{name: one[name] for name in one.keys() - common.keys()} for one in any_of]
+        own = [one for n, one in enumerate(own) if one and one not in own[:n]]
+        if len(own) < 2:
+            return
+        ticket = self._ticket({}, owner, priority, hold, kind)
+        ticket.any_of, ticket.in_order = tuple(common | one for one in own), in_order
+        ticket.needs = {name: 0 for one in ticket.any_of for name in one}
+        if group:
+            self._group(ticket, group, cancels)
+        self._asks(ticket, common, wait, any_of=own, in_order=in_order)
+
+    def _group(self, ticket: Ticket, group: str, cancels: bool) -> None:
+        project, slash, _ = ticket.owner.partition("/")
+        ticket.group, ticket.cancels = (project + slash, group), cancels
+
+    def _asks(self, ticket: Ticket, needs: dict[str, int], wait: int, **more: Any) -> None:
         wait = wait if ticket.waited_for else 0
         try:
-            self.world.ask(ticket.id, needs, **self._words(ticket, wait))
+            self.world.ask(ticket.id, needs, **self._words(ticket, wait), **more)
         except Error as refusal:
             assert refusal.code in {Code.UNITS_ABOVE_LIMIT, Code.INVALID}
             never = refusal.code == Code.UNITS_ABOVE_LIMIT
@@ -150,7 +194,7 @@ class Machine(RuleBasedStateMachine):
     @rule(
         rush=st.lists(
             st.tuples(
-                wishes,
+                several,
                 st.sampled_from(OWNERS),
                 st.sampled_from([0, 0, 1]),
                 st.sampled_from(["", "", "main"]),
@@ -159,13 +203,16 @@ class Machine(RuleBasedStateMachine):
             max_size=8,
         )
     )
-    def rush(self, rush: list[tuple[dict[str, int], str, int, str]]) -> None:
+    def rush(self, rush: list[tuple[list[dict[str, int]], str, int, str]]) -> None:
         """Many requests arrive while all pools are paused; then one scan decides about all."""
         paused = [name for name in POOLS if not self.model.pools[name].paused]
         for name in paused:
             self.pause(name, True)
-        for needs, owner, priority, group in rush:
-            self.ask(needs, owner, priority, "plain", None, group=group)
+        for n, (needs, owner, priority, group) in enumerate(rush):
+            if n % 3:
+                self.ask(needs[0], owner, priority, "plain", None, group=group)
+            else:
+                self.ask_any({}, needs, False, owner, priority, "plain", None, group=group)
         for name in paused:
             self.pause(name, False)
 
@@ -200,9 +247,11 @@ class Machine(RuleBasedStateMachine):
 
     def _could_never(self, ticket: Ticket) -> bool:
         if ticket.forced:
-            unowned = len(SLOTS) - self.model.held(SLOTTED)
-            return ticket.needs.get(SLOTTED, 0) > unowned
-        pools = [(self.model.pools[name], units) for name, units in ticket.needs.items()]
+            return not any(map(self.model.has_slots, ticket.options))
+        return all(map(self._is_too_much, ticket.options))
+
+    def _is_too_much(self, needs: dict[str, int]) -> bool:
+        pools = [(self.model.pools[name], units) for name, units in needs.items()]
         quotas = [pool.quota is not None and units > pool.quota for pool, units in pools]
         return any(units > pool.limit for pool, units in pools) or any(quotas)
 
@@ -277,7 +326,17 @@ class Machine(RuleBasedStateMachine):
         new = self._ticket(old.needs, old.owner, asked, old.hold, kind)
         new.group = old.group
         key = self.world.lease(old.id).key if requeue else new.id
-        wanted = make_ask(new.id, old.needs, key=key, **self._words(new))
+        new.any_of, new.in_order = old.any_of, old.in_order
+        if new.any_of:
+            new.needs = {name: 0 for one in new.any_of for name in one}
+        wanted = make_ask(
+            new.id,
+            {} if new.any_of else old.needs,
+            any_of=new.any_of,
+            in_order=new.in_order,
+            key=key,
+            **self._words(new),
+        )
         proof = self._proof(old)
         try:
             there = self._alive(
@@ -304,14 +363,14 @@ class Machine(RuleBasedStateMachine):
         """An operator forces the grant of a ticket; in a pool with slots there must be enough."""
         if ticket.owner.startswith("boskos:") or (ticket.state == "g" and ticket.forced):
             return
-        free = len(SLOTS) - self.model.held(SLOTTED)
+        enough = any(map(self.model.has_slots, ticket.options))
         try:
             if self._alive(ticket, lambda: self.world.force(ticket.id), WAITS):
-                assert ticket.needs.get(SLOTTED, 0) <= free
+                assert enough
                 ticket.forced = True
         except Error as refusal:
             assert refusal.code == Code.UNITS_ABOVE_LIMIT
-            assert ticket.needs.get(SLOTTED, 0) > free
+            assert not enough
         self.model.admit()
 
     def old_token(self, data: st.DataObject, ticket: Ticket) -> None:
@@ -392,6 +451,7 @@ class Machine(RuleBasedStateMachine):
         for ticket in self.model.tickets:
             if ticket.state == "g":
                 lease = self.world.lease(ticket.id)
+                assert {need.pool: need.units for need in lease.needs} == ticket.needs
                 assert lease.granted_at == ticket.granted_at
                 assert lease.hold_until == ticket.hold_until
 

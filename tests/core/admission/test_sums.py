@@ -35,7 +35,7 @@ def test_right_sums_have_no_differences(world: World) -> None:
         ({"occupied": 2}, "pool p: occupied is 2, and should be 1"),
         ({"waiting": 0}, "pool p: waiting is 0, and should be 1"),
         ({"gangs": 2}, "pool p: gangs is 2, and should be 1"),
-        ({"awaited": {"free": 1}}, "pool p: awaited is {'free': 1}, and is wrong"),
+        ({"awaited": {"free": 1}}, "pool p: awaited is {'free': 1}, and should be {}"),
     ],
 )
 def test_a_wrong_sum_is_reported(world: World, changed: dict[str, Any], message: str) -> None:

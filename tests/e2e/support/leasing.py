@@ -62,6 +62,10 @@ class Book:
     target: int = 0
 
 
+POOLS = tuple(f"{POOL}-{n}" for n in range(3))
+"""Any of which will do for a `Chooser`."""
+
+
 class Client:
     """Requests, waits, holds and releases, one after the other, until stopped."""
 
@@ -79,11 +83,14 @@ class Client:
         finally:
             await self.peer.close()
 
+    def wish(self, key: str) -> dict[str, Any]:
+        """Return the request with this key."""
+        return wish(key, 2 if key.endswith(("1", "2")) else 1)
+
     async def _one(self) -> None:
         book = self.book
         key = book.open_keys.setdefault(self.number, f"{self.number}-{self.choice.random()}")
-        units = 2 if key.endswith(("1", "2")) else 1
-        lease = await self._told("POST", "/v1/leases?wait=3", wish(key, units))
+        lease = await self._told("POST", "/v1/leases?wait=3", self.wish(key))
         if lease["state"] == "granted" and not await self._confirmed(lease):
             return  # with the same key: it waits again at its place, or has ended
         if lease["state"] == "granted":
@@ -118,6 +125,18 @@ class Client:
             if answer.status != 503:
                 return answer
             self.book.away += 1
+
+
+class Chooser(Client):
+    """Asks for units of any of several pools."""
+
+    def wish(self, key: str) -> dict[str, Any]:
+        """Return the request with this key; the order of the pools depends on the key."""
+        plain = super().wish(key)
+        (need,) = plain.pop("needs")
+        first = int(key[-1]) % len(POOLS)
+        pools = POOLS[first:] + POOLS[:first]
+        return {**plain, "any_of": [[{**need, "pool": pool}] for pool in pools]}
 
 
 async def granted(url: str, book: Book, count: int) -> None:

@@ -64,6 +64,23 @@ def test_what_is_forced_within_the_limit_is_not_said_to_be_over_it(native: Nativ
     assert "by force" in browser.get(f"/ui/pools/{pool}").document.text
 
 
+def test_a_ticket_shows_its_alternatives(native: Native) -> None:
+    """Each with what it waits for; the lease that it becomes shows what it was asked for with."""
+    first, second, third = (make_pool(native) for _ in range(3))
+    held = [ask(native, name).body["id"] for name in (first, second)]
+    any_of = [[{"pool": first}], [{"pool": second}, {"pool": third}]]
+    ticket = ask(native, any_of=any_of, labels={"job": "<b>x"}).body["id"]
+    browser, said = signed_in(native, "reader"), f"1 of {first} or 1 of {second} and 1 of {third}"
+    page = browser.get(f"/ui/leases/{ticket}").document.text
+    assert said in page
+    assert f"1 of 1 unit of {second} is held" in page
+    native.ask("DELETE", f"/v1/leases/{held[1]}")
+    assert native.ask("GET", f"/v1/leases/{ticket}?wait=10").body["state"] == "granted"
+    page = browser.get(f"/ui/leases/{ticket}").document.text
+    assert f"granted 1 of {second}, 1 of {third}" in page
+    assert f"Asked for any of {said}" in page
+
+
 def test_a_story_says_what_it_lacks(native: Native) -> None:
     """Whatever was done to others, it has all; of very many actions on it, the newest ones."""
     pool = make_pool(native)

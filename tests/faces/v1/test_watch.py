@@ -50,6 +50,8 @@ def change_everything(native: Native) -> None:
     assert native.ask("DELETE", f"/allocations/{CONSUMER}", **LATEST).status == 204
     plan = {"rename": {UUID: "renamed"}}
     assert native.ask("POST", "/v1/reshapes", {"plan": plan}).status == 201
+    template = {"pool": {"limit": 1}, "idle": 60, "pools_max": 1}
+    assert native.ask("PUT", "/v1/pool-templates/all-*", template).status == 200
     native.ask("PUT", "/v1/pools/all", {"limit": 1})
     native.ask("PUT", "/v1/pool-templates/all-*", {"pool": {"limit": 1}})
     asked = {"needs": [{"pool": "all"}], "key": "all"}

@@ -51,6 +51,7 @@ OTHER = {
     "pull": True,
     "allocations": taking("VCPU"),
     "group": "g",
+    "alternatives": ((Need("p", 1),), (Need("q", 1),)),
 }
 """What makes another request of `REQUEST`."""
 
@@ -59,6 +60,7 @@ SAME = {
     "reopen": True,
     "attended": True,
     "cancel_running": True,  # without a group it means nothing
+    "in_order": True,  # nor does this without alternatives
     "heard_until": Instant(1),
     "roles": frozenset({"admin"}),
     "id": LeaseId("i"),
@@ -91,10 +93,18 @@ def test_the_order_of_members_makes_no_other_request() -> None:
 
 def test_digests_do_not_change() -> None:
     """Digests are stored with leases, and processes of other releases compare them."""
-    grouped = structs.replace(REQUEST, **OTHER)
-    whole = structs.replace(grouped, group="")
-    digests = [digest_of(one)[:12] for one in (REQUEST, whole, grouped)]
-    assert digests == ["6c21acdbab61", "123d3d9fcfea", "81757b495ee5"]
+    whole = structs.replace(REQUEST, **OTHER)
+    grouped = structs.replace(whole, alternatives=())
+    plain = structs.replace(grouped, group="")
+    digests = [digest_of(one)[:12] for one in (REQUEST, plain, grouped, whole)]
+    assert digests == ["6c21acdbab61", "123d3d9fcfea", "81757b495ee5", "df7a9447b1d5"]
+
+
+def test_how_a_request_chooses_counts() -> None:
+    """With alternatives; so does whether it asks holders of its group to stop."""
+    whole = structs.replace(REQUEST, **OTHER)
+    for name in ("in_order", "cancel_running"):
+        assert digest_of(structs.replace(whole, **{name: True})) != digest_of(whole)
 
 
 def test_another_process_continues_an_attempt(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ import psycopg
 import pytest
 from msgspec import json
 
+from moorage.core.admission.model import Need
 from moorage.core.admission.requests import Proof
 from moorage.core.admission.templates import TemplateWish
 from moorage.core.errors import Code, Error
@@ -30,7 +31,7 @@ from moorage.store.api import StoreError
 from moorage.store.formats import FORMAT
 from moorage.store.open import open_engine
 from tests.service.fleet.machines import PAGES, agent_id, ready, report
-from tests.service.pools import MINUTE, ask, pool_put, spec
+from tests.service.pools import MINUTE, ask, pool_put, spec, wish
 from tests.service.running import CLASSES, TESTER, TRAITS, claim, fatal
 from tests.support import cluster
 
@@ -89,6 +90,8 @@ async def store_values(service: Service) -> ProviderId:
     await pool_put(service.admission, "units", spec(limit=5))
     for n in range(2):
         await ask(service.admission, f"first-{n}", "units", units=2)
+    alternatives = [[Need("units", 2)], [Need("units", 3)]]
+    await service.admission.acquire(wish("any").any_of(alternatives), TESTER)
     await service.transactor.submit(template_put(limit=1))
     await ready(service.fleet, 1)
     await service.fleet.group_defaults.put("default", {PAGES: Goal(amount=50)}, TESTER)
@@ -111,9 +114,16 @@ def added(text: str, path: tuple[str, ...] = ()) -> str:
     value = json.decode(text)
     value.update(EXTRA)
     for name in path:
-        for inner in value[name] if isinstance(value[name], list) else [value[name]]:
+        for inner in flat(value[name]):
             inner.update(EXTRA)
     return json.encode(value).decode()
+
+
+def flat(value: Any) -> list[Any]:
+    """Return the objects in a value: it is one, or a list of such values, or nothing."""
+    if isinstance(value, list):
+        return [inner for one in value for inner in flat(one)]
+    return [] if value is None else [value]
 
 
 def write_as_newer(database: Database) -> None:
@@ -132,7 +142,7 @@ def write_as_newer(database: Database) -> None:
         database.sql("UPDATE agent SET body = ? WHERE uuid = ?", json.encode(value).decode(), uuid)
     for table, key, path in (
         ("pool", "name", ("spec",)),
-        ("lease", "id", ("needs", "token")),
+        ("lease", "id", ("needs", "token", "alternatives")),
         ("pool_template", "name", ("spec",)),
         ("agent_group", "name", ()),
         ("agent", "uuid", ("facts",)),
@@ -160,7 +170,8 @@ def lacking(database: Database, revision: int) -> list[str]:
                 found.append(f"{table} {text}")
     for (text,) in database.sql("SELECT body FROM lease"):
         value = json.decode(text)
-        if "later" not in value or any("later" not in one for one in value["needs"]):
+        inner = flat([value["needs"], value["alternatives"]])
+        if "later" not in value or any("later" not in one for one in inner):
             found.append(f"lease {text}")
     for (text,) in database.sql("SELECT body FROM agent_group"):
         if "later" not in json.decode(text):
@@ -205,7 +216,7 @@ def test_members_of_a_newer_release_are_kept(database: Database) -> None:
     On PostgreSQL the newer release begins while this one is connected.
     """
     assert rewritten(database) == []
-    assert database.sql("SELECT COUNT(*) FROM lease WHERE ended_at IS NOT NULL") == [(2,)]
+    assert database.sql("SELECT COUNT(*) FROM lease WHERE ended_at IS NOT NULL") == [(3,)]
     assert '"used":3' in database.sql("SELECT inventories FROM provider WHERE name = 'host'")[0][0]
 
 

@@ -264,7 +264,9 @@ class Auditor:
         assert asked is not None
         ask: Any = asked[0]
         asked = after.priority if after.priority_asked is None else after.priority_asked
-        claim(after.needs == ask.needs and asked == ask.priority, "I3", after, "for", ask)
+        options = after.alternatives or (after.needs,)
+        claim(options == ask.options and asked == ask.priority, "I3", after, "for", ask)
+        standing.needs(None, after)
         old = self.books.find(self.successors.get((after.owner, after.key), LeaseId("")))
         places = [ask.priority, *(() if old is None else (old.seen.priority,))]
         taken = newest.taken_over(after, changes)

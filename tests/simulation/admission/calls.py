@@ -6,6 +6,8 @@ from typing import Literal
 from moorage.core.admission.model import FencingToken, Need, PoolSpec
 from moorage.core.ids import LeaseId
 
+Options = tuple[tuple[Need, ...], ...]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Ask:
@@ -23,6 +25,19 @@ class Ask:
     allocations: str | None = None
     group: str = ""
     cancel_running: bool = False
+    any_of: Options = ()
+    """Complete alternatives; then there are no `needs`."""
+    in_order: bool = False
+
+    @property
+    def options(self) -> Options:
+        """What it may be granted: of most requests only its needs."""
+        return self.any_of or (self.needs,)
+
+    @property
+    def pools(self) -> set[str]:
+        """All pools that it names."""
+        return {need.pool for needs in self.options for need in needs}
 
 
 @dataclass(frozen=True)

@@ -120,12 +120,13 @@ def _ask(ask: do.Ask, lease: LeaseId) -> LeaseRequest:
         allocations=None if ask.allocations is None else _holding(ask),
         group=ask.group,
         cancel_running=ask.cancel_running,
-    )
+    ).any_of(ask.any_of, in_order=ask.in_order)
 
 
 def structs_of(ask: do.Ask) -> tuple[Any, ...]:
     """Return a request without its key."""
-    return (ask.owner, ask.needs, ask.priority, ask.ttl, ask.hold, ask.patience, ask.group)
+    asked = (*ask.options, ask.in_order)
+    return (ask.owner, asked, ask.priority, ask.ttl, ask.hold, ask.patience, ask.group)
 
 
 def _holding(ask: do.Ask) -> str:

@@ -6,7 +6,7 @@ own clock, and uses a lease only as long as that clock permits.
 """
 
 from collections.abc import Generator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any, Protocol
 
@@ -61,6 +61,8 @@ class Wishes:
     allocations: str | None = None
     group: str = ""
     cancel_running: bool = False
+    any_of: do.Options = ()
+    in_order: bool = False
     work: int = 5 * SECOND
 
 
@@ -120,6 +122,8 @@ class Client:
             allocations=wishes.allocations,
             group=wishes.group,
             cancel_running=wishes.cancel_running,
+            any_of=wishes.any_of,
+            in_order=wishes.in_order,
         )
 
     def _insist(self, ask: do.Ask) -> Steps:
@@ -254,4 +258,4 @@ class Client:
     def _ask_otherwise(self) -> do.Ask:
         """The same key with another body: to be refused."""
         ask = self._ask()
-        return do.Ask(owner=ask.owner, key=ask.key, needs=ask.needs, priority=ask.priority + 1)
+        return replace(ask, priority=ask.priority + 1, forced=False)

@@ -78,7 +78,12 @@ class Memory:
         due = self._due(keys.due)
         for key in due:
             leases[key] = self.leases[key]
-        names |= {need.pool for lease in leases.values() for need in lease.needs}
+        names |= {
+            need.pool
+            for lease in leases.values()
+            for needs in (lease.needs, *lease.alternatives)
+            for need in needs
+        }
         names |= self._woken(keys.due)
         pools = {name: self.pools[name] for name in names if name in self.pools}
         if any(pool.gangs for pool in pools.values()):

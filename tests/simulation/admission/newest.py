@@ -6,7 +6,7 @@ As the rest of the auditor, this computes nothing with the package.
 from typing import Any
 
 from moorage.core.admission.facts import Changes
-from moorage.core.admission.model import Lease, Pool
+from moorage.core.admission.model import Lease, Need, Pool
 from tests.simulation.admission import calls as do
 from tests.simulation.admission.books import Books, PoolBook, claim
 
@@ -63,16 +63,21 @@ def taken_over(after: Lease, changes: Changes) -> Lease | None:
     for other in changes.leases.values():
         if other is None or other.superseded_by != after.id or other.state != "ended":
             continue
-        if (other.arrival, other.needs) == (after.arrival, after.needs):
+        if other.arrival == after.arrival and _options(other) == _options(after):
             claim(other.granted_at is None, "I22", after.id, "has the place of a lease:", other.id)
             return other
     return None
 
 
+def _options(lease: Lease) -> tuple[tuple[Need, ...], ...]:
+    """Return what was asked any of."""
+    return lease.alternatives or (lease.needs,)
+
+
 def made(row: Pool, told: list[Any]) -> None:
     """I23: a pool on demand is made by an accepted request for it."""
     asks = [one.call for one in told if isinstance(one.call, do.Ask) and not one.refused]
-    wanted = any(need.pool == row.name for ask in asks for need in ask.needs)
+    wanted = any(row.name in ask.pools for ask in asks)
     claim(wanted, "I23", row.name, "was made for nobody")
 
 

@@ -108,8 +108,12 @@ def wishes(random: Random, pools: dict[str, PoolSpec]) -> Wishes:
     needs = tuple(Need(name, random.randrange(1, most(pools[name]) + 1)) for name in names)
     plain = all(pools[name].limit is not None for name in names)
     ledger = random.random() < 0.15
+    any_of = alternatives(random, pools) if random.random() < 0.3 else ()
+    plain = plain and not any_of
     return Wishes(
-        needs=needs,
+        needs=() if any_of else needs,
+        any_of=any_of,
+        in_order=random.random() < 0.3,
         priority=random.choice([0, 0, 0, 0, 1]),
         ttl=random.choice([None, 5 * SECOND, 8 * SECOND]),
         hold=random.choice([None, None, None, 6 * SECOND]),
@@ -119,6 +123,17 @@ def wishes(random: Random, pools: dict[str, PoolSpec]) -> Wishes:
         allocations=str(random.randrange(1, CAPACITY + 1)) if ledger else None,
         work=random.randrange(1, 8) * SECOND,
     )
+
+
+def alternatives(random: Random, pools: dict[str, PoolSpec]) -> tuple[tuple[Need, ...], ...]:
+    """Return two or three different alternatives, or none if the pools allow only one."""
+    found: list[tuple[Need, ...]] = []
+    for _ in range(random.choice([2, 3, 3])):
+        names = sorted(random.sample(sorted(pools), min(len(pools), random.choice([1, 1, 2]))))
+        needs = tuple(Need(name, random.randrange(1, most(pools[name]) + 1)) for name in names)
+        if needs not in found:
+            found.append(needs)
+    return tuple(found) if len(found) > 1 else ()
 
 
 def most(spec: PoolSpec) -> int:

@@ -190,7 +190,7 @@ class Server:
             group=ask.group,
             cancel_running=ask.cancel_running,
             heard_until=Instant(moment.alive + ask.patience),
-        )
+        ).any_of(ask.any_of, in_order=ask.in_order)
 
     def _grant(self, facts: Facts, batch: Batch, wall: Instant) -> None:
         """Grant what can be granted, loading more of the lines if needed."""
@@ -243,17 +243,16 @@ def keys_of(call: do.Call, moment: Moment) -> Keys:
     match call:
         case do.Ask():
             return Keys(
-                pools={need.pool for need in call.needs},
+                pools=call.pools,
                 asked={(call.owner, call.key)},
                 groups={group_key(call.owner, call.group)} if call.group else set(),
-                makable={need.pool for need in call.needs},
+                makable=call.pools,
             )
         case do.TemplatePut():
             return Keys(templates=True)
         case do.Retry():
             ask = call.ask
-            names = {need.pool for need in ask.needs}
-            return Keys(leases={call.lease}, pools=names, asked={(ask.owner, ask.key)})
+            return Keys(leases={call.lease}, pools=ask.pools, asked={(ask.owner, ask.key)})
         case do.Renew():
             return Keys(heard={call.lease})
         case do.Move():

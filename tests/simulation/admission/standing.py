@@ -15,8 +15,8 @@ from tests.simulation.admission.line import place
 GRANTED = ("token", "granted_at", "slots")
 """The values fixed by a grant."""
 
-FIXED = ("owner", "key", "digest", "needs", "arrival", "asked_at", "pull", "newest", "group")
-"""The values fixed by a request. Priority and force: see `as_operators_want`."""
+FIXED = ("owner", "key", "digest", "arrival", "asked_at", "pull", "newest", "group", "alternatives")
+"""The values fixed by a request. Priority and force: see `as_operators_want`; needs: `needs`."""
 
 
 def went_on(before: Lease, after: Lease, reported: bool) -> None:
@@ -32,9 +32,25 @@ def went_on(before: Lease, after: Lease, reported: bool) -> None:
         claim(before == after, "I7", after.id, "changes after its end")
     for name in FIXED:
         claim(getattr(before, name) == getattr(after, name), "I9", after.id, "changes", name)
+    needs(before, after)
     if before.state == "granted":
         for name in GRANTED:
             claim(getattr(before, name) == getattr(after, name), "I4", after.id, name)
+
+
+def needs(before: Lease | None, after: Lease) -> None:
+    """I3: a ticket needs what it asked for, in all its lines; a lease one alternative, wholly."""
+    if not after.alternatives:
+        fixed = before is None or before.needs == after.needs
+        claim(fixed, "I3", after.id, "needs something else:", after.needs)
+    elif after.granted_at is not None:
+        claim(after.needs in after.alternatives, "I3", after.id, "has parts:", after.needs)
+        kept = before is None or before.granted_at is None or before.needs == after.needs
+        claim(kept, "I3", after.id, "needs something else:", after.needs)
+    else:
+        pools = {need.pool for needs in after.alternatives for need in needs}
+        lines = {need.pool for need in after.needs}
+        claim(lines == pools, "I3", after.id, "is in the lines", lines, "not in", pools)
 
 
 def as_operators_want(places: list[int], forced: bool, after: Lease, told: list[Any]) -> None:

@@ -34,6 +34,8 @@ from moorage.cli.support.views.cells import (
     timed,
 )
 from moorage.cli.support.views.lease_text import (
+    alternative_lines,
+    any_of_text,
     eta_text,
     late_lines,
     needs_cell,
@@ -165,10 +167,13 @@ def show(text: str, as_json: bool) -> None:
         return
     shown = asdict(lease) | {"needs": needs_text(lease), "late_releases": [*late_lines(lease)]}
     shown |= {name: duration_text(getattr(lease, name)) for name in ("ttl", "hold")}
+    shown["any_of"] = any_of_text(lease)
     if lease.waiting is not None:
         shown["waiting"] = lease.waiting.reason
         shown |= {"position": lease.waiting.position, "eta": eta_text(lease.waiting)}
-    show_table(["property", "value"], [[name, plain_text(value)] for name, value in shown.items()])
+    rows = [[name, plain_text(value)] for name, value in shown.items()]
+    rows += [["alternative", line] for line in alternative_lines(lease)]
+    show_table(["property", "value"], rows)
 
 
 @group.command(
@@ -417,7 +422,11 @@ def _rows(lease: Lease, now: datetime) -> Iterator[list[str]]:
     yield ["since", timed(age_cell(since_of(lease), now), " ago")]
     if lease.waiting is not None:
         yield ["eta", eta_text(lease.waiting) or NOTHING]
-        yield ["reason", lease.waiting.reason]
+        alternatives = [*alternative_lines(lease)]
+        if not alternatives or lease.waiting.code == "absent":  # they have all else that it says
+            yield ["reason", lease.waiting.reason]
+        for line in alternatives:
+            yield ["alternative", line]
     elif lease.ended_at is not None:
         yield ["reason", str(lease.cause)]
     elif until_of(lease) is not None:

@@ -69,6 +69,11 @@ class AsyncHolding:
         return self._holding.token
 
     @property
+    def pools(self) -> tuple[str, ...]:
+        """The pools that it has units of; of several alternatives those of the granted one."""
+        return self._holding.pools
+
+    @property
     def slots(self) -> dict[str, list[str]]:
         """The names of its slots, by pool."""
         return self._holding.slots

@@ -45,6 +45,11 @@ class DryRun(Holding):
         return ""
 
     @property
+    def pools(self) -> tuple[str, ...]:
+        """No pools."""
+        return ()
+
+    @property
     def slots(self) -> dict[str, list[str]]:
         """No slots."""
         return {}

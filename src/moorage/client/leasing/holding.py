@@ -86,6 +86,11 @@ class Holding:
         return self._lease.token or ""
 
     @property
+    def pools(self) -> tuple[str, ...]:
+        """The pools that it has units of; of several alternatives those of the granted one."""
+        return self._lease.pools
+
+    @property
     def slots(self) -> dict[str, list[str]]:
         """The names of its slots, by pool."""
         return self._lease.slots

@@ -24,6 +24,29 @@ class StrangeAnswerError(Exception):
     """The answer does not conform to the native API."""
 
 
+class Need(NamedTuple):
+    """Units of one pool in an alternative, and the labels that its slots must have."""
+
+    pool: str
+    units: int
+    labels: tuple[tuple[str, str], ...] = ()
+
+    def body(self) -> dict[str, Any]:
+        """Return it as a request has it."""
+        need = {"pool": self.pool, "units": self.units}
+        # An older server does not know labels, and refuses what it does not know.
+        return need if not self.labels else {**need, "labels": dict(self.labels)}
+
+    def __str__(self) -> str:
+        """Return it as text for people."""
+        said = [f"{self.units} units"] if self.units != 1 else []
+        said += [f"{name}={value}" for name, value in self.labels]
+        return f"{self.pool} ({', '.join(said)})" if said else self.pool
+
+
+Needs = tuple[Need, ...]  # of one alternative: all of them, or none
+
+
 class LeaseRequest(NamedTuple):
     """A request for a lease; see `wire.admission.LeaseWanted`. Durations are in seconds."""
 
@@ -52,11 +75,15 @@ class LeaseRequest(NamedTuple):
     """The key stands for more than one attempt. Between them the ticket keeps its place, but is not
     granted (`pull`), and after the lease has ended, the key gets a new one (`reopen`).
     """
+    any_of: tuple[Needs, ...] = ()
+    """Alternatives: one of them is granted, together with all of `needs`."""
+    in_order: bool = False
+    """The first alternative that is free, otherwise the least loaded one."""
 
     def body(self, key: str) -> dict[str, Any]:
         """Return the request body of one attempt, identified by its idempotency key."""
         return {
-            "needs": [self._need(pool, units) for pool, units in self.needs],
+            "needs": [need.body() for need in self._common],
             "key": key,
             "ttl": self.usual_ttl if self.ttl is None else self.ttl,
             "hold": self.hold,
@@ -65,27 +92,45 @@ class LeaseRequest(NamedTuple):
             "patience": self.patience,
             **({"pull": True, "reopen": True} if self.standing else {}),
             **({"supersede": self._supersede()} if self.group else {}),
+            **self._choice(),
         }
 
     @property
     def pools(self) -> str:
         """The pools, as text for people."""
-        return ", ".join(self._said(pool, units) for pool, units in self.needs)
+        said = ", ".join(map(str, self._common))
+        if not self.any_of:
+            return said
+        names = ", ".join(" with ".join(map(str, needs)) for needs in self.any_of)
+        return f"{said} and any of {names}" if said else f"any of {names}"
+
+    @property
+    def alternatives(self) -> list[dict[str, int]]:
+        """The units by pool of each alternative with the common needs; of most requests one."""
+        common = dict(self.needs)
+        if not self.any_of:
+            return [common]
+        return [{**common, **{need.pool: need.units for need in one}} for one in self.any_of]
+
+    @property
+    def pool_names(self) -> set[str]:
+        """All pools that it names."""
+        return {pool for needs in self.alternatives for pool in needs}
+
+    @property
+    def _common(self) -> list[Need]:
+        labels = dict(self.slot_labels)
+        return [Need(pool, units, labels.get(pool, ())) for pool, units in self.needs]
 
     def _supersede(self) -> dict[str, Any]:
         return {"group": self.group, "cancel_running": self.cancel_running}
 
-    def _need(self, pool: str, units: int) -> dict[str, Any]:
-        labels = dict(self.slot_labels).get(pool)
-        need = {"pool": pool, "units": units}
-        # An older server does not know labels, and refuses what it does not know.
-        return need if not labels else {**need, "labels": dict(labels)}
-
-    def _said(self, pool: str, units: int) -> str:
-        labels = dict(self.slot_labels).get(pool, ())
-        said = [f"{units} units"] if units != 1 else []
-        said += [f"{name}={value}" for name, value in labels]
-        return f"{pool} ({', '.join(said)})" if said else pool
+    def _choice(self) -> dict[str, Any]:
+        """Return the members that an older server does not know, if they are needed."""
+        if not self.any_of:
+            return {}
+        any_of = [[need.body() for need in needs] for needs in self.any_of]
+        return {"any_of": any_of, **({"choose": "order"} if self.in_order else {})}
 
 
 def patience_for(silence: float) -> float:
@@ -129,6 +174,12 @@ class Lease(NamedTuple):
     def slot_names(self) -> list[str]:
         """All its slots, in the order of its pools."""
         return [name for pool in self.pools for name in self.slots.get(pool, [])]
+
+    def pools_of(self, wish: LeaseRequest) -> str:
+        """Return its pools as text for people: with alternatives, those that it was granted."""
+        if not wish.any_of or self.state != "granted":
+            return wish.pools
+        return ", ".join(str(Need(pool, units)) for pool, units in self.needs)
 
     @property
     def ends_at(self) -> str | None:

@@ -41,6 +41,19 @@ POOL = Option(
 WISH = (
     POOL,
     Option(
+        "--any-of",
+        "Acquire units of one of these pools: of the first that has them free. Join several pools"
+        " of one alternative by +; name labels of slots as POOL[=UNITS]:NAME=VALUE.",
+        "POOL[=UNITS],...",
+        many=True,
+    ),
+    Option(
+        "--choose",
+        "If several of --any-of are free: take the least loaded (the default), or the first in"
+        " order.",
+        choices=("least-loaded", "order"),
+    ),
+    Option(
         "--slot-label",
         "Only slots with this label, for a pool with named slots; name the POOL if there are"
         " several.",

@@ -6,7 +6,7 @@ import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from moorage.client.run.api_types import LeaseRequest, patience_for
+from moorage.client.run.api_types import LeaseRequest, Need, Needs, patience_for
 from moorage.client.run.labels import describing, is_on
 from moorage.client.run.lease.acquire import Patience
 from moorage.client.run.lease.api import Leases
@@ -117,12 +117,13 @@ def wish_of(words: Mapping[str, Any], pid: int, command: Sequence[str] = ()) -> 
     """Return what to request; `pid` and `command` as in `found_labels`. Raises UsageError."""
     needs: dict[str, int] = {}
     for text in words["pool"]:
-        pool, _, units = text.partition("=")
-        if not pool or (units and not (units.isascii() and units.isdigit() and int(units) > 0)):
-            raise UsageError(f"{text!r} is not POOL or POOL=UNITS (for example install/azure=2)")
-        needs[pool] = needs.get(pool, 0) + int(units or 1)
-    if not needs:
-        raise UsageError("no pool: set one with --pool")
+        pool, units = _units_of(text)
+        needs[pool] = needs.get(pool, 0) + units
+    any_of = any_of_texts(words.get("any_of", ()))
+    if not needs and not any_of:
+        raise UsageError("no pool: set one with --pool, or several with --any-of")
+    named = dict.fromkeys([*needs, *(need.pool for one in any_of for need in one)])
+    slot_labels = slot_labels_of(words.get("slot_label", ()), named)
     labels = labels_of(words)
     try:
         priority = int(words["priority"] or 0)
@@ -139,10 +140,52 @@ def wish_of(words: Mapping[str, Any], pid: int, command: Sequence[str] = ()) -> 
         labels=labels,
         about=_about(words, pid, command),
         patience=_place_kept(words),
-        slot_labels=slot_labels_of(words.get("slot_label", ()), needs),
+        slot_labels=tuple(one for one in slot_labels if one[0] in needs),
         group=group,
         cancel_running=cancels,
+        any_of=tuple(_labelled(one, dict(slot_labels)) for one in any_of),
+        in_order=words.get("choose") == "order",
     )
+
+
+def any_of_texts(texts: Iterable[str]) -> tuple[Needs, ...]:
+    """Return the alternatives of `NEED[+NEED...],...`, each NEED as `POOL[=UNITS][:NAME=VALUE...]`.
+
+    Several texts are one list. Raises UsageError.
+    """
+    return tuple(
+        tuple(_need_of(need, text) for need in alternative.split("+"))
+        for text in texts
+        for alternative in text.split(",")
+    )
+
+
+def _labelled(needs: Needs, labels: Mapping[str, tuple[tuple[str, str], ...]]) -> Needs:
+    """Return needs with the labels that are set for their pools, too."""
+    return tuple(
+        need._replace(
+            labels=tuple(sorted({**dict(labels.get(need.pool, ())), **dict(need.labels)}.items()))
+        )
+        for need in needs
+    )
+
+
+def _need_of(text: str, whole: str) -> Need:
+    pool, *labels = text.split(":")
+    found = [label.partition("=") for label in labels]
+    if not all(name and equals for name, equals, _ in found):
+        raise UsageError(
+            f"--any-of {whole!r}: {text!r} is not POOL, POOL=UNITS or POOL=UNITS:NAME=VALUE"
+        )
+    name, units = _units_of(pool)
+    return Need(name, units, tuple(sorted((label, value) for label, _, value in found)))
+
+
+def _units_of(text: str) -> tuple[str, int]:
+    pool, _, units = text.partition("=")
+    if not pool or (units and not (units.isascii() and units.isdigit() and int(units) > 0)):
+        raise UsageError(f"{text!r} is not POOL or POOL=UNITS (for example install/azure=2)")
+    return pool, int(units or 1)
 
 
 def slot_labels_of(

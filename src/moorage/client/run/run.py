@@ -290,4 +290,4 @@ def _keys(order: RunRequest) -> Iterator[IdempotencyKeys]:
 def _granted(lease: Lease, order: RunRequest) -> str:
     slots = f" ({' '.join(lease.slot_names)})" if lease.slot_names else ""
     hold = "" if lease.hold is None else f"; it ends after {spoken(lease.hold)}"
-    return f"got lease {lease.id} of {order.wish.pools}{slots}{hold}"
+    return f"got lease {lease.id} of {lease.pools_of(order.wish)}{slots}{hold}"

@@ -25,7 +25,7 @@ LEASE_PREFIX = "MOORAGE_LEASE_"
 GIVEN = {
     "ID": "the lease",
     "TOKEN": "the fencing token, to send with every change made under the lease",
-    "POOL": "the pools of the lease, separated by spaces",
+    "POOL": "the pools of the lease, separated by spaces; with `--any-of` those that were granted",
     "SLOTS": "the names of the slots of the lease, separated by spaces; empty if the pools have"
     " none",
     "SLOTS_CSV": "the names of the slots, separated by commas",

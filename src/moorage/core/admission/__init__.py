@@ -6,11 +6,12 @@ Pure, like all of the core: facts in, changes out.
   and is the only place where stored sums move.
 * Granting: `admit.py` decides what is granted next. `bars.py` defines which tickets are passed
   over, `units.py` counts free units, `pacing.py` spaces grants.
-* Leases: `requests.py` defines requests, `leases.py` the operations of a holder, `expiry.py` what
-  expires and what confirms a grant, `late_releases.py` releases that come after the end.
-  `superseding.py` lets only the newest request of a group wait.
-  `owners.py` lists owners that are not callers. `operator_actions.py` is what operators do with
-  tickets and leases of others, `effects.py` what a decision makes of leases and tickets.
+* Leases: `requests.py` defines requests, `alternatives.py` those for any of several needs.
+  `leases.py` has the operations of a holder, `expiry.py` what expires and what confirms a grant,
+  `late_releases.py` releases that come after the end. `superseding.py` lets only the newest
+  request of a group wait. `owners.py` lists owners that are not callers. `operator_actions.py` is
+  what operators do with tickets and leases of others, `effects.py` what a decision makes of leases
+  and tickets.
 * Pools: `pools.py` changes and pauses them, and ends pauses; `bounds.py` limits requests to them,
   `templates.py` makes those that requests need, and collects them.
   `slots.py` is about named units and who gets which, `slot_config.py` about which slots exist,

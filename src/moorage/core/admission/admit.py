@@ -19,11 +19,13 @@ page.
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from enum import Enum, auto
+from math import inf
 from operator import attrgetter
 
 from msgspec import Struct, structs
 
 from moorage.core.admission import pacing
+from moorage.core.admission.alternatives import Needs, asked
 from moorage.core.admission.bars import (
     bar_of,
     is_silent,
@@ -37,7 +39,7 @@ from moorage.core.admission.facts import Changes, Facts, Immediate
 from moorage.core.admission.model import FREE, Lease, Need, Pool, Slot, place_of
 from moorage.core.admission.slots import IdleSlots
 from moorage.core.admission.templates import looked_at
-from moorage.core.admission.units import free_units, is_free, units_by_pool
+from moorage.core.admission.units import free_units, is_free, limit_of, units_by_pool
 from moorage.core.clock import Instant
 from moorage.core.ids import LeaseId
 from moorage.core.restart import Restart
@@ -140,9 +142,13 @@ class _Scan:
         for ticket in sorted(forced, key=order):
             if not ticket.pull and is_silent(ticket, self.moment):
                 continue
-            loaded = all(need.pool in pools for need in ticket.needs)
-            if loaded and all(self._is_there(ticket, need) for need in ticket.needs):
-                self._grant(ticket)
+            there = [
+                needs
+                for needs in asked(ticket.needs, ticket.alternatives)
+                if all(need.pool in pools and self._is_there(need) for need in needs)
+            ]
+            if there:
+                self._grant(self._choosing(ticket, there))
 
     def open(self, asked: Collection[str]) -> None:
         """Count free units in pools that have a line or an `Immediate` request."""
@@ -259,33 +265,78 @@ class _Scan:
         units = sum(max(0, left) for left in self.left[name].values())
         self.short[name] = max(PAGE, 4 * loaded, loaded + min(units, self.draft.pool(name).waiting))
 
-    def _judge(self, ticket: Lease) -> None:
+    def _judge(self, asked_for: Lease) -> None:
         """Grant the next ticket, set its units aside, or pass it over."""
+        if asked_for.alternatives:
+            preferred = self._preferred(asked_for)
+            if preferred is None:
+                return
+            ticket = preferred
+        else:
+            ticket = asked_for
         if not ticket.forced and self._is_passed_over(ticket):
             return
-        lacks = self._lacks(ticket)
+        lacks = self._lacks(ticket, ticket.needs)
         unasked = ticket.pull and not is_waited_for(ticket) and ticket.id not in self.polled
         # Once a line is short the whole scan is repeated, so further claims are pointless.
         if lacks or unasked or self.short:
             if not self._leaves(ticket):
                 self._set_aside(ticket)
             return
-        refusal = None if ticket.allocations is None else self._claim(ticket)
+        refusal = None if ticket.allocations is None else self._claim(asked_for)
         if isinstance(refusal, Later):
-            self._stop(ticket)
+            self._stop(asked_for)
         elif refusal is None:
             self._grant(ticket)
         elif refusal != ticket.detail:
-            self.draft.put(structs.replace(ticket, detail=refusal))
+            self.draft.put(structs.replace(asked_for, detail=refusal))
 
     def _is_passed_over(self, ticket: Lease) -> bool:
-        if lacking_labels(self.facts, ticket) is not None:
+        if self._is_barred(ticket.owner, ticket.needs):
             return True
-        for name, units in units_by_pool(ticket.needs).items():
-            granted = self.owners.get((name, ticket.owner), 0)
-            if bar_of(self.facts, self.draft.pool(name), ticket.owner, units, granted) is not None:
-                return True
         return ticket.id not in self.polled and is_silent(ticket, self.moment)
+
+    def _is_barred(self, owner: str, needs: Needs) -> bool:
+        if lacking_labels(self.facts, needs) is not None:
+            return True
+        for name, units in units_by_pool(needs).items():
+            granted = self.owners.get((name, owner), 0)
+            if bar_of(self.facts, self.draft.pool(name), owner, units, granted) is not None:
+                return True
+        return False
+
+    def _preferred(self, ticket: Lease) -> Lease | None:
+        """Return a ticket with the needs of the alternative that it gets, or else waits for.
+
+        The latter is the first that is not barred: it must not depend on the load, which changes
+        all the time, or the units set aside would be given up again and again. None: all are.
+        """
+        usable = [
+            needs
+            for needs in ticket.alternatives
+            if ticket.forced or not self._is_barred(ticket.owner, needs)
+        ]
+        if not usable:
+            return None
+        fitting = [needs for needs in usable if not self._lacks(ticket, needs)]
+        return self._choosing(ticket, fitting or usable[:1])
+
+    def _choosing(self, ticket: Lease, fitting: Sequence[Needs]) -> Lease:
+        """Return a ticket with the needs of one of these alternatives, as it chooses."""
+        if not ticket.alternatives:
+            return ticket
+        ordered = len(fitting) == 1 or (ticket.choice is not None and ticket.choice.in_order)
+        needs = fitting[0] if ordered else min(fitting, key=self._load)
+        return structs.replace(ticket, needs=needs)
+
+    def _load(self, needs: Needs) -> list[float]:
+        """Return which shares of their limits pools would have occupied, the highest first."""
+        shares = []
+        for name, units in units_by_pool(needs).items():
+            pool = self.draft.pool(name)
+            limit = limit_of(self.facts, pool)
+            shares.append((pool.occupied + units) / limit if limit else inf)
+        return sorted(shares, reverse=True)
 
     def _leaves(self, ticket: Lease) -> bool:
         """Does nobody wait for a pull ticket after this batch, in which it was polled?"""
@@ -315,9 +366,9 @@ class _Scan:
         fit = (slot for slot in self._idle(need.pool).of(need.state) if slot.name == name)
         return next((slot for slot in fit if is_free(slot, self.moment.at)), None)
 
-    def _lacks(self, ticket: Lease) -> bool:
-        """Is too little left for any need of a ticket?"""
-        for need in ticket.needs:
+    def _lacks(self, ticket: Lease, needs: Needs) -> bool:
+        """Is too little left for any of these needs of a ticket?"""
+        for need in needs:
             if ticket.forced and self.draft.pool(need.pool).spec.limit is not None:
                 continue
             if self._left(need) < need.units:
@@ -329,7 +380,7 @@ class _Scan:
         there = self.left[need.pool].get(need.state, 0)
         return min(there, self._idle(need.pool).left(need.wanted)) if need.wanted else there
 
-    def _is_there(self, ticket: Lease, need: Need) -> bool:
+    def _is_there(self, need: Need) -> bool:
         """Are there enough slots for a forced ticket? Units without names always suffice."""
         if self.draft.pool(need.pool).spec.limit is not None:
             return True

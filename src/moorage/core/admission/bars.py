@@ -10,6 +10,7 @@ until `heard_until - patience`, too: while a request waits for it and for `PRESE
 not when its client has disconnected. One that is not present is passed over, until it is polled.
 """
 
+from collections.abc import Iterable
 from typing import Literal
 
 from moorage.core.admission.facts import Facts
@@ -62,14 +63,12 @@ def bar_of(facts: Facts, pool: Pool, owner: str, units: int, granted: int = 0) -
     return None
 
 
-def lacking_labels(facts: Facts, ticket: Lease) -> Need | None:
-    """Return the need of a ticket for which its pool has too few slots with the labels, at all.
+def lacking_labels(facts: Facts, needs: Iterable[Need]) -> Need | None:
+    """Return the need for which its pool has too few slots with the labels, at all.
 
-    Such a ticket is passed over until slots are added or labelled. Forced ones are never.
+    Such a ticket is passed over until slots are added or labelled, unless it is forced.
     """
-    if ticket.forced:
-        return None
-    for need in ticket.needs:
+    for need in needs:
         known = need.wanted and need.pool in facts.pools
         if known and need.units > facts.grantable(need.pool, need.wanted):
             return need

@@ -4,10 +4,11 @@ Operators are exempt from the latter: they could change the pool. `ttl_max`, whi
 elsewhere, binds operators too: an abandoned lease must end.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import get_args
 
 from moorage.core.admission import pacing
+from moorage.core.admission.alternatives import Needs
 from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Facts
 from moorage.core.admission.model import (
@@ -20,7 +21,7 @@ from moorage.core.admission.model import (
     project_queue_max,
 )
 from moorage.core.admission.owners import is_reserved, project_of
-from moorage.core.admission.requests import NEVER, LeaseRequest, Proof
+from moorage.core.admission.requests import NEVER, LeaseRequest, Proof, pools_of
 from moorage.core.admission.slots import free
 from moorage.core.admission.units import fitting, free_units, units_by_pool, units_of
 from moorage.core.clock import SECOND, Instant
@@ -87,15 +88,22 @@ def check_units(facts: Facts, pools: Iterable[Pool], request: LeaseRequest, at: 
     """Raise UNITS_ABOVE_LIMIT if its pools in their present form could never grant a request.
 
     A forced one is bound only by the number of free slots. A limit that follows members may grow,
-    and a slot that is drained but kept may be resumed: requests wait for both.
+    and a slot that is drained but kept may be resumed: requests wait for both. Of alternatives one
+    must be possible; the others are passed over until they are.
     """
+    if request.alternatives:
+        check_any(
+            request.alternatives,
+            lambda needs: check_units(facts, pools_of(facts, needs), request.only(needs), at),
+        )
+        return
     needed = units_by_pool(request.needs)
     for pool in pools:
         units, most = needed[pool.name], pool.spec.limit
         if most is None:
             most = units_of(pool, _there(facts, pool))
         if request.forced:
-            check_slots(facts, pool, request.needs, at)
+            _check_slots(facts, pool, request.needs, at)
         elif (lacking := _lacking(facts, pool, request.needs)) is not None:
             raise Error(
                 Code.UNITS_ABOVE_LIMIT,
@@ -117,8 +125,32 @@ def check_units(facts: Facts, pools: Iterable[Pool], request: LeaseRequest, at: 
             )
 
 
-def check_slots(facts: Facts, pool: Pool, needs: Iterable[Need], at: Instant) -> None:
+def check_any(alternatives: Sequence[Needs], check: Callable[[Needs], None]) -> None:
+    """Raise the error of the first alternative, unless one of them passes a check."""
+    refusals = []
+    for needs in alternatives:
+        try:
+            check(needs)
+        except Error as refusal:
+            refusals.append(refusal)
+        else:
+            return
+    first = refusals[0]
+    if len(refusals) == 1:
+        raise first
+    raise Error(
+        first.code,
+        f"None of the {len(refusals)} alternatives is possible. The first: {first.message}",
+    )
+
+
+def check_slots(facts: Facts, needs: Needs, at: Instant) -> None:
     """Raise UNITS_ABOVE_LIMIT if a pool has slots, but too few free ones for a forced request."""
+    for pool in pools_of(facts, needs):
+        _check_slots(facts, pool, needs, at)
+
+
+def _check_slots(facts: Facts, pool: Pool, needs: Needs, at: Instant) -> None:
     if pool.spec.limit is not None:
         return
     slots = facts.slots.get(pool.name, {}).values()

@@ -6,6 +6,7 @@ from uuid import NAMESPACE_OID, uuid5
 from msgspec import structs
 
 from moorage.core.admission import pacing
+from moorage.core.admission.alternatives import lined_up, remaining
 from moorage.core.admission.bars import left_until
 from moorage.core.admission.facts import Changes, Facts
 from moorage.core.admission.model import (
@@ -19,6 +20,7 @@ from moorage.core.admission.model import (
     confirms_by,
 )
 from moorage.core.admission.owners import LEASE_PROXY
+from moorage.core.admission.requests import settled
 from moorage.core.admission.slots import (
     LeaseEnd,
     Slots,
@@ -84,17 +86,20 @@ class Draft:
 
         `granted`: from now on its units count as occupied and, unless it is forced, in pacing.
         """
-        needed = units_by_pool(ticket.needs)
+        lines = lined_up(ticket.alternatives) if ticket.alternatives else ticket.needs
+        needed = units_by_pool(lines)
         gang = len(needed) > 1
-        for name, units in needed.items():
+        taken = needed if lines is ticket.needs else units_by_pool(ticket.needs)
+        for name in needed:
             pool = self.pool(name)
             in_use, paced_at = pool.occupied, pool.paced_at
-            if granted:
+            units = taken.get(name, 0)
+            if granted and units:
                 in_use += units
                 if pool.spec.pacing is not None and not ticket.forced:
                     paced_at = pacing.paid(pool, units, self.moment.at, ticket.arrival)
             awaited, sought = pool.awaited, pool.sought
-            for need in ticket.needs if pool.spec.limit is None else ():
+            for need in lines if pool.spec.limit is None else ():
                 if need.pool == name and need.wanted:
                     sought = counted(sought, need.wanted, sign * need.units)
                 elif need.pool == name:
@@ -110,8 +115,13 @@ class Draft:
             )
 
     def grant(self, ticket: Lease, taken: list[Slot]) -> Lease:
-        """Turn a ticket into a lease that occupies its units; the caller has checked it."""
+        """Turn a ticket into a lease that occupies its units; the caller has checked it.
+
+        If it has alternatives, its `needs` are those of the one that is granted.
+        """
         self.wait(ticket, -1, granted=True)
+        if ticket.alternatives:
+            ticket = settled(ticket, [self.pool(need.pool) for need in ticket.needs])
         return self.start(ticket, taken)
 
     def start(self, ticket: Lease, taken: list[Slot]) -> Lease:
@@ -173,14 +183,18 @@ class Draft:
     def wait_again(self, lease: Lease) -> Lease:
         """Turn a grant that nobody has confirmed into its ticket, at its old place in line.
 
-        Its client counts as away, and has its patience from now on to return. If it was superseded
-        meanwhile, it ends: only the newest request of a group waits.
+        Its client counts as away, and has its patience from now on to return. Alternatives whose
+        pools were deleted meanwhile are none any more. If it was superseded meanwhile, it ends:
+        only the newest request of a group waits.
         """
         self._free(lease, LeaseEnd(self.moment, self.wall, "unconfirmed"), None)
         if lease.superseded_by is not None:
             return self.stop(lease, "superseded", by(lease.superseded_by))
+        left = remaining(lease.alternatives, self.facts.pools)
         ticket = structs.replace(
             lease,
+            needs=lined_up(left) if left else lease.needs,
+            alternatives=left,
             state="waiting",
             granted_at=None,
             confirm_by=None,

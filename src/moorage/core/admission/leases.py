@@ -7,6 +7,7 @@ all decisions of a batch; the one exception is a retry that keeps its units.
 from msgspec import Struct, structs
 
 from moorage.core.admission import bounds, expiry, templates
+from moorage.core.admission.alternatives import asked, lined_up, remaining
 from moorage.core.admission.bars import (
     is_silent,
     is_waited_for,
@@ -21,6 +22,7 @@ from moorage.core.admission.draft import Draft, by, grow
 from moorage.core.admission.facts import Answer, Changes, Facts
 from moorage.core.admission.model import (
     Cause,
+    Choice,
     Lease,
     Pool,
     Result,
@@ -41,10 +43,12 @@ from moorage.core.admission.requests import (
     check_version,
     hold_of,
     in_order,
+    keeps,
     known_to,
     lease_of,
     live_lease,
     pools_of,
+    settled,
     ttl_of,
 )
 from moorage.core.admission.superseding import supersede
@@ -238,6 +242,8 @@ def hold(
         return Changes(), lease
     bounds.check_hold(pools_of(facts, found.needs), moment, found, proof, wanted)
     held = structs.replace(found, hold=wanted, hold_until=until)
+    if found.choice is not None:
+        held = structs.replace(held, choice=structs.replace(found.choice, hold_open=False))
     return Changes(leases={lease: expiry.known(held, moment)}), lease
 
 
@@ -374,18 +380,24 @@ def ticket_of(draft: Draft, pools: list[Pool], request: LeaseRequest, arrival: i
         forced=request.forced,
         pull=request.pull,
         attended=request.attended,
-        keep="keep" in [pool.spec.expire for pool in pools],
+        keep=keeps(pools),
         asked_at=draft.moment.at,
         heard_until=request.heard_until,
         allocations=request.allocations,
         newest=bounds.order_of(pools) == "newest",
         group=request.group,
+        alternatives=request.alternatives,
+        choice=_choice_of(request) if request.alternatives else None,
     )
     if ticket.heard_until == draft.moment.alive + ticket.patience:  # no request waits for it
         until = kept_until(draft.moment, ticket)
         present = presence_of(ticket.patience) if ticket.attended and not ticket.pull else 0
         ticket = structs.replace(ticket, heard_until=Instant(until + present))
     return ticket
+
+
+def _choice_of(request: LeaseRequest) -> Choice:
+    return Choice(request.in_order, ttl_open=request.ttl is None, hold_open=request.hold is None)
 
 
 def _ends_by(lease: Lease, hold: int | None, until: Instant | None) -> bool:
@@ -452,16 +464,9 @@ def retry(
     or the lease proxy, so its holder could not learn of the new one; a forced one cannot be
     requeued.
     """
-    new, old = how.new, lease_of(facts, lease)
+    new, old = _possible(facts, how.new), lease_of(facts, lease)
     check_proof(old, proof)
-    if is_foreign(old.owner):
-        raise Error(
-            Code.INVALID,
-            f"Lease '{lease}' was made through Boskos or the lease proxy, and its holder would not"
-            f" learn about a new lease: revoke this lease instead.",
-        )
-    if how.requeue and old.forced and not old.forced_by_operator:
-        raise Error(Code.INVALID, f"Lease '{lease}' was forced, so it has no place in line.")
+    _check_retried(old, how)
     draft = Draft(facts, moment, wall)
     same_key = how.requeue and new.key == old.key
     again = None if same_key else known_to(facts, new)
@@ -471,27 +476,50 @@ def retry(
     check_version(old, how.version)
     pools = check_request(facts, new)
     bounds.check_asker(pools, new)
-    keeps = old.needs == in_order(new.needs) and all(pool.spec.on_retry == "keep" for pool in pools)
-    keeps_units = keeps and not how.requeue and old.state == "granted"
+    had = pools_of(facts, old.needs)
+    # Alternatives whose pools are gone do not matter: to ask for fewer of them is no advantage.
+    same = asked(old.needs, old.alternatives) == asked(
+        in_order(how.new.needs), how.new.alternatives
+    )
+    keeps_units = same and _keep_on_retry(had) and not how.requeue and old.state == "granted"
     held = [slot for slot in facts.slots_of(old.slots) if slot.lease == old.id]
-    if keeps_units and _may_keep(facts, old, new, pools) and all(_suits(one, old) for one in held):
+    if keeps_units and _may_keep(facts, old, new, had) and all(_suits(one, old) for one in held):
         draft.stop(old, "retried")
-        ticket = placed(ticket_of(draft, pools, new, draft.arrive()), old)
-        ticket = structs.replace(ticket, superseded_by=old.superseded_by)
-        draft.pay(ticket)
-        draft.start(ticket, held)
+        _start_again(draft, old, ticket_of(draft, pools, new, draft.arrive()), had, held)
         return draft.changes, new.id
     ended = draft.end(old, "retried")
     if same_key:
         draft.put(key_left(ended))
     if new.pull and not how.requeue:
         draft.changes.polled.add(new.id)
-    keeps_place = keeps or (how.requeue and old.owner == GOVERNORS)
+    keeps_place = (same and _keep_on_retry(pools)) or (how.requeue and old.owner == GOVERNORS)
     ticket = enter(draft, new, pools, old if keeps_place else None)
     if old.superseded_by is not None:
         late = structs.replace(ticket, superseded_by=old.superseded_by)
         draft.end(late, "superseded", by(old.superseded_by))
     return draft.changes, new.id
+
+
+def _check_retried(old: Lease, how: Retry) -> None:
+    if is_foreign(old.owner):
+        raise Error(
+            Code.INVALID,
+            f"Lease '{old.id}' was made through Boskos or the lease proxy, and its holder would not"
+            f" learn about a new lease: revoke this lease instead.",
+        )
+    if how.requeue and old.forced and not old.forced_by_operator:
+        raise Error(Code.INVALID, f"Lease '{old.id}' was forced, so it has no place in line.")
+
+
+def _start_again(
+    draft: Draft, old: Lease, ticket: Lease, pools: list[Pool], held: list[Slot]
+) -> None:
+    """Grant the ticket of a retry the units of the old lease, which are in these pools."""
+    ticket = structs.replace(placed(ticket, old), superseded_by=old.superseded_by)
+    if ticket.alternatives:
+        ticket = settled(structs.replace(ticket, needs=old.needs), pools)
+    draft.pay(ticket)
+    draft.start(ticket, held)
 
 
 def request_again(
@@ -501,15 +529,18 @@ def request_again(
 
     What an operator has done to it since is not part of it: a move, or a forced grant.
     """
+    choice = lease.choice or Choice()
     return LeaseRequest(
         id=fresh,
         owner=lease.owner,
         key=key,
         digest=lease.digest,
-        needs=lease.needs,
+        needs=lined_up(lease.alternatives) if lease.alternatives else lease.needs,
+        alternatives=lease.alternatives,
+        in_order=choice.in_order,
         priority=lease.priority if lease.priority_asked is None else lease.priority_asked,
-        ttl=NEVER if lease.ttl is None else lease.ttl,
-        hold=NEVER if lease.hold is None else lease.hold,
+        ttl=None if choice.ttl_open else NEVER if lease.ttl is None else lease.ttl,
+        hold=None if choice.hold_open else NEVER if lease.hold is None else lease.hold,
         patience=lease.patience,
         labels=lease.labels,
         forced=lease.forced and not lease.forced_by_operator,
@@ -519,6 +550,18 @@ def request_again(
         group=lease.group,
         roles=roles,
     )
+
+
+def _keep_on_retry(pools: list[Pool]) -> bool:
+    return all(pool.spec.on_retry == "keep" for pool in pools)
+
+
+def _possible(facts: Facts, request: LeaseRequest) -> LeaseRequest:
+    """Return a request without the alternatives whose pools were deleted since it was made."""
+    left = remaining(request.alternatives, facts.pools)
+    if not left or len(left) == len(request.alternatives):
+        return request
+    return structs.replace(request, needs=lined_up(left), alternatives=left)
 
 
 def _suits(slot: Slot, lease: Lease) -> bool:

@@ -264,6 +264,17 @@ class FencingToken(Struct, frozen=True, order=True):
         return f"{self.epoch}.{self.revision}.{self.n}"
 
 
+class Choice(Struct, frozen=True):
+    """How one of the alternatives of a request is chosen, and what follows from the choice."""
+
+    in_order: bool = False
+    """The first that fits is granted; otherwise the least loaded one of those that fit."""
+    ttl_open: bool = False
+    """The pools of the granted alternative decide about the TTL: the request names none."""
+    hold_open: bool = False
+    """Likewise about the hold."""
+
+
 class Lease(Struct, frozen=True):
     """A ticket in a waiting line, and the lease that it becomes.
 
@@ -279,7 +290,7 @@ class Lease(Struct, frozen=True):
     digest: str
     """Of the request; the same key with another digest is refused."""
     needs: tuple[Need, ...]
-    """By pool name, each pool (and state) once."""
+    """By pool name, each pool (and state) once; of a ticket with `alternatives`: its lines."""
     state: State
     priority: int
     """Higher goes first."""
@@ -333,6 +344,10 @@ class Lease(Struct, frozen=True):
     """A later request of its group; None: there was none while it was live."""
     stop_until: Instant | None = None
     """Service time until which its holder, who is asked to stop, has to release it."""
+    alternatives: tuple[tuple[Need, ...], ...] = ()
+    """What its request asked any of, see `alternatives.py`; empty: it asked for its needs only."""
+    choice: Choice | None = None
+    """Of a request with alternatives."""
 
 
 class StartOutcome(Struct, frozen=True):

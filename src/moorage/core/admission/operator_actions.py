@@ -10,12 +10,13 @@ from collections.abc import Collection, Iterable, Iterator
 from msgspec import structs
 
 from moorage.core.admission.admit import Order, order
-from moorage.core.admission.bounds import check_slots
+from moorage.core.admission.alternatives import asked
+from moorage.core.admission.bounds import check_any, check_slots
 from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Answer, Changes, Facts
 from moorage.core.admission.model import Cause, Lease, State, place_of
 from moorage.core.admission.owners import is_foreign, project_of
-from moorage.core.admission.requests import lease_of, pools_of
+from moorage.core.admission.requests import lease_of
 from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
@@ -115,8 +116,10 @@ def force(facts: Facts, moment: Moment, lease: LeaseId) -> Answer:
             f"Ticket '{lease}' was made through Boskos or the lease proxy, and its client would not"
             " learn of the grant: make it the first in line instead.",
         )
-    for pool in pools_of(facts, ticket.needs):
-        check_slots(facts, pool, ticket.needs, moment.at)
+    check_any(
+        asked(ticket.needs, ticket.alternatives),
+        lambda needs: check_slots(facts, needs, moment.at),
+    )
     if ticket.forced:
         return Changes(), lease
     forced = structs.replace(ticket, forced=True, forced_by_operator=True)

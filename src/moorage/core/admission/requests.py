@@ -1,14 +1,15 @@
 """Requests to admission: for units, a holder's proof; their checks, and their leases."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import Enum
 from operator import attrgetter
 from typing import Final, Literal
 
 from msgspec import Struct, structs
 
+from moorage.core.admission.alternatives import completed, lined_up
 from moorage.core.admission.facts import Facts
-from moorage.core.admission.model import FREE, LEASED, FencingToken, Lease, Need, Pool
+from moorage.core.admission.model import FREE, LEASED, Choice, FencingToken, Lease, Need, Pool
 from moorage.core.clock import SECOND, Instant
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
@@ -43,13 +44,17 @@ _PLACE = attrgetter("pool", "state")
 _STATES = attrgetter("state", "dest")
 _WANTED = attrgetter("wanted")
 _TTL = attrgetter("spec.ttl")
+_EXPIRE = attrgetter("spec.expire")
 
 Term = int | Literal[_Sentinel.NEVER] | None
 """Microseconds; None: the shortest of the pools' defaults."""
 
 
 class LeaseRequest(Struct, frozen=True):
-    """A request for units of one or more pools, all or none. Times are microseconds."""
+    """A request for units of one or more pools, all or none. Times are microseconds.
+
+    With `alternatives` it is for all units of any one of them, and `needs` are its lines.
+    """
 
     owner: str
     key: str
@@ -75,6 +80,9 @@ class LeaseRequest(Struct, frozen=True):
     """Also ask the holders of earlier leases of the group to stop."""
     roles: frozenset[str] = frozenset()
     """The roles whose rights the caller has, see `wire.enums.LadderRole`."""
+    alternatives: tuple[tuple[Need, ...], ...] = ()
+    in_order: bool = False
+    """The first alternative that fits is granted; otherwise the least loaded one."""
     id: LeaseId = LeaseId("")
     """Of the lease, if a new one is made."""
     digest: str = ""
@@ -83,6 +91,22 @@ class LeaseRequest(Struct, frozen=True):
     def heard(self, until: Instant) -> "LeaseRequest":
         """Return the same request with this `heard_until`."""
         return structs.replace(self, heard_until=until)
+
+    def only(self, needs: tuple[Need, ...]) -> "LeaseRequest":
+        """Return the same request for one of its alternatives."""
+        return structs.replace(self, needs=needs, alternatives=())
+
+    def any_of(
+        self, alternatives: Sequence[Iterable[Need]], *, in_order: bool = False
+    ) -> "LeaseRequest":
+        """Return the same request for its needs together with any of these. Raises INVALID.
+
+        A single alternative is no choice: its needs are added.
+        """
+        found = completed(self.needs, alternatives)
+        if len(found) < 2:
+            return structs.replace(self, needs=found[0]) if found else self
+        return structs.replace(self, needs=lined_up(found), alternatives=found, in_order=in_order)
 
 
 class Proof(Struct, frozen=True):
@@ -124,7 +148,12 @@ def check_version(lease: Lease, version: int | None) -> None:
 def check_request(facts: Facts, request: LeaseRequest) -> list[Pool]:
     """Return the pools of a valid request. Raises INVALID, POOL_UNKNOWN."""
     _check_words(request)
-    pools = _check_needs(facts, request.needs)
+    if request.alternatives:
+        for needs in request.alternatives:
+            _check_needs(facts, needs)
+        pools = pools_of(facts, request.needs)
+    else:
+        pools = _check_needs(facts, request.needs)
     terms = (("ttl", request.ttl), ("hold", request.hold))
     for name, term in terms:
         if term is not None and term is not NEVER:
@@ -183,6 +212,22 @@ def hold_of(pools: list[Pool], term: Term) -> int | None:
     return min([pool.spec.hold for pool in pools if pool.spec.hold is not None], default=None)
 
 
+def settled(ticket: Lease, pools: list[Pool]) -> Lease:
+    """Return a ticket with the terms of the pools of its granted alternative."""
+    choice = ticket.choice or Choice()
+    return structs.replace(
+        ticket,
+        ttl=ttl_of(pools, None) if choice.ttl_open else ticket.ttl,
+        hold=hold_of(pools, None) if choice.hold_open else ticket.hold,
+        keep=keeps(pools),
+    )
+
+
+def keeps(pools: Iterable[Pool]) -> bool:
+    """Does a lease in these pools occupy its units also if it is not renewed?"""
+    return "keep" in map(_EXPIRE, pools)
+
+
 def _check_words(request: LeaseRequest) -> None:
     if not 1 <= len(request.key) <= KEY_LENGTH_MAX:
         raise Error(Code.INVALID, f"key must have 1 to {KEY_LENGTH_MAX} characters.")
@@ -201,6 +246,11 @@ def _check_words(request: LeaseRequest) -> None:
         raise Error(
             Code.INVALID,
             "A forced lease cannot have allocations, because they might not fit: omit one of them.",
+        )
+    if request.forced and request.alternatives:
+        raise Error(
+            Code.INVALID,
+            "A forced request is granted at once, so it cannot have any_of: choose one of them.",
         )
     check_labels(request.labels)
 

@@ -29,6 +29,7 @@ from typing import NamedTuple
 
 from msgspec import structs
 
+from moorage.core.admission.alternatives import asked
 from moorage.core.admission.draft import Draft, by
 from moorage.core.admission.facts import Facts
 from moorage.core.admission.model import Lease
@@ -132,6 +133,9 @@ def _noted(draft: Draft, lease: Lease, request: LeaseRequest) -> Lease:
 
 
 def _asks_for_the_same(ticket: Lease, request: LeaseRequest) -> bool:
-    asked = ticket.priority if ticket.priority_asked is None else ticket.priority_asked
+    priority = ticket.priority if ticket.priority_asked is None else ticket.priority_asked
     forced = ticket.forced or request.forced
-    return not forced and (ticket.needs, asked) == (in_order(request.needs), request.priority)
+    same = asked(ticket.needs, ticket.alternatives) == asked(
+        in_order(request.needs), request.alternatives
+    )
+    return same and not forced and priority == request.priority

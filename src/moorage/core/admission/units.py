@@ -6,7 +6,17 @@ from operator import attrgetter
 from msgspec import Struct
 
 from moorage.core.admission.facts import Facts
-from moorage.core.admission.model import FREE, UNRETURNED, Cause, Need, Pool, PoolSpec, Rest, Slot
+from moorage.core.admission.model import (
+    FREE,
+    UNRETURNED,
+    Cause,
+    Lease,
+    Need,
+    Pool,
+    PoolSpec,
+    Rest,
+    Slot,
+)
 from moorage.core.clock import Instant
 from moorage.core.limits import RESTS_MAX
 from moorage.core.wishes import suits
@@ -152,8 +162,22 @@ def units_by_pool(needs: Sequence[Need]) -> dict[str, int]:
     return found
 
 
+def units_in_line(lease: Lease) -> dict[str, int]:
+    """Return a lease's units by pool; of a ticket that was not granted, those that it waits for.
+
+    If it has alternatives, these are the least that one of them needs of the pool.
+    """
+    if not lease.alternatives or lease.granted_at is not None:
+        return units_by_pool(lease.needs)
+    least: dict[str, int] = {}
+    for needs in lease.alternatives:
+        for pool, units in units_by_pool(needs).items():
+            least[pool] = min(units, least.get(pool, units))
+    return least
+
+
 def is_gang(needs: tuple[Need, ...]) -> bool:
-    """Does a ticket need more than one pool?"""
+    """Does a ticket need more than one pool, or wait for more than one?"""
     return len(needs) > 1 and any(need.pool != needs[0].pool for need in needs)
 
 

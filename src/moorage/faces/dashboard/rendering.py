@@ -5,7 +5,7 @@ marks that change the direction of text, are shown as U+FFFD.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from secrets import token_hex
@@ -21,7 +21,7 @@ from moorage.core.counting import counted
 from moorage.core.ledger.search.steps import Steps
 from moorage.core.texts import plain
 from moorage.faces.dashboard.static_files import address_of as asset_address
-from moorage.wire.admission import DURATIONS, Lease
+from moorage.wire.admission import DURATIONS, Lease, NeedWanted
 from moorage.wire.labels import HOLDER, HOST, JOB, USER, name_of, naming_of
 from moorage.wire.operations import operations_by_id
 
@@ -133,8 +133,14 @@ def named(holding: tuple[str, Mapping[str, str]]) -> str:
 
 
 def units(lease: Lease, pool: str) -> int:
-    """Return how many units of a pool a lease has, or a ticket wants."""
-    return sum(need.units for need in lease.needs if need.pool == pool)
+    """Return how many units of a pool a lease has, or a ticket wants at least."""
+    if lease.any_of and lease.granted_at is None:
+        return min(filter(None, (_units(needs, pool) for needs in lease.any_of)), default=0)
+    return _units(lease.needs, pool)
+
+
+def _units(needs: Iterable[NeedWanted], pool: str) -> int:
+    return sum(need.units for need in needs if need.pool == pool)
 
 
 def plural(count: int, noun: str) -> str:

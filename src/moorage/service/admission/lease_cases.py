@@ -181,22 +181,25 @@ def digest_of(request: LeaseRequest) -> str:
     """
     labels = {name: text for name, text in request.labels.items() if name not in DESCRIBING}
     allocations = None if request.allocations is None else holding_of(request.allocations)
+    # What is not asked for is left out, so that keys which are older than it are still known.
     grouped = {"group": request.group, "cancel_running": request.cancel_running}
-    return _digest(
-        {
-            **(grouped if request.group else {}),
-            "owner": request.owner,
-            "needs": to_builtins(request.needs),
-            "ttl": request.ttl,
-            "hold": request.hold,
-            "priority": request.priority,
-            "labels": dict(sorted(labels.items())),
-            "patience": request.patience,
-            "force": request.forced,
-            "pull": request.pull,
-            "allocations": to_builtins(allocations, order="deterministic"),
-        }
-    )
+    asked = {
+        **(grouped if request.group else {}),
+        "owner": request.owner,
+        "needs": to_builtins(request.needs),
+        "ttl": request.ttl,
+        "hold": request.hold,
+        "priority": request.priority,
+        "labels": dict(sorted(labels.items())),
+        "patience": request.patience,
+        "force": request.forced,
+        "pull": request.pull,
+        "allocations": to_builtins(allocations, order="deterministic"),
+    }
+    if request.alternatives:
+        asked["any_of"] = to_builtins(request.alternatives)
+        asked["in_order"] = request.in_order
+    return _digest(asked)
 
 
 def _digest(asked: dict[str, Any]) -> str:
@@ -541,4 +544,7 @@ def _leave_moved(
 
 def _moved_shown(lease: Lease) -> dict[str, Any]:
     needs = {need.pool: need.units for need in lease.needs}
-    return {"priority": lease.priority, "forced": lease.forced, "needs": needs}
+    shown = {"priority": lease.priority, "forced": lease.forced, "needs": needs}
+    if lease.alternatives:
+        shown["any_of"] = [{need.pool: need.units for need in one} for one in lease.alternatives]
+    return shown

@@ -12,6 +12,7 @@ from typing import Any
 
 from msgspec import MsgspecError, json, structs
 
+from moorage.core.admission.alternatives import pools_named
 from moorage.core.admission.bars import left_until
 from moorage.core.admission.model import Lease, Pool, Slot, due_of
 from moorage.core.admission.units import is_gang, units_by_pool
@@ -126,16 +127,16 @@ PAGE = 1_000
 def _spared(stored: dict[str, Any], value: Lease) -> tuple[str, ...]:
     """Return the columns that may differ from the body.
 
-    It is `pools` if the lease has returned all its slots of a pool: the column still names that
-    pool (see `lease_need_trim`).
+    It is `pools` if the lease has returned all its slots of a pool, or has lost alternatives: the
+    column still names that pool (see `lease_need_trim`).
     """
-    if not value.slots:
+    if not value.slots and not value.alternatives:
         return ()
     try:
         names = names_of(stored["pools"])
     except MsgspecError:
         return ()
-    whole = names.issuperset(units_by_pool(value.needs)) and stored["pools"] == key_set(names)
+    whole = names.issuperset(pools_named(value)) and stored["pools"] == key_set(names)
     return ("pools",) if whole else ()
 
 

@@ -11,7 +11,7 @@ from moorage.core.admission.facts import Facts, Keys
 from moorage.core.admission.forecast.eta import Holder, Waiter
 from moorage.core.admission.forecast.holders import SlotHolder, holders_of
 from moorage.core.admission.forecast.why import Evidence
-from moorage.core.admission.model import Lease, first_end
+from moorage.core.admission.model import Lease, first_end, place_of
 from moorage.core.clock import SECOND, Instant
 from moorage.store import service_clock
 from moorage.store.admission.load import pools_query, pools_take
@@ -131,6 +131,6 @@ def _waiter(row: Row) -> Waiter:
 def places_load(places: Sequence[tuple[str, Lease]]) -> Plan[list[int]]:
     """Read how many other tickets of a pool's line are ahead of a ticket, for each of these."""
     read = yield [
-        Query("line_ahead", (pool, one.id, -one.priority, one.arrival)) for pool, one in places
+        Query("line_ahead", (pool, one.id, -one.priority, place_of(one))) for pool, one in places
     ]
     return [rows[0][0] for rows in read]

@@ -8,6 +8,7 @@ can decide until it commits.
 from collections.abc import Callable, Sequence
 
 from moorage.core.admission.admit import order
+from moorage.core.admission.alternatives import pools_named
 from moorage.core.admission.bars import room_of
 from moorage.core.admission.facts import Facts, Keys, Line
 from moorage.core.admission.model import Lease, PoolSpec, owner_queue_max
@@ -62,6 +63,9 @@ def facts_load(keys: Keys) -> Plan[Facts]:
         (rows,) = yield [Query("templates_load")]
         templates_take(facts, rows)
     needed = {need.pool for key in placed for need in facts.leases[key].needs}
+    for key in placed:
+        if facts.leases[key].alternatives:
+            needed |= pools_named(facts.leases[key])
     yield from _pools_load(facts, needed - keys.pools)
     yield from _heads_load(facts, keys.heads & facts.leases.keys())
     yield from _waits_load(facts, keys)

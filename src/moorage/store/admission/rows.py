@@ -5,9 +5,10 @@ from functools import lru_cache
 
 from msgspec import MsgspecError, json, structs
 
+from moorage.core.admission.alternatives import pools_named
 from moorage.core.admission.model import Lease, Pool, Slot, StartOutcome, Template, place_of
 from moorage.core.admission.superseding import key_of
-from moorage.core.admission.units import SlotGroup, units_by_pool
+from moorage.core.admission.units import SlotGroup, units_by_pool, units_in_line
 from moorage.core.clock import Instant
 from moorage.core.ids import LeaseId
 from moorage.store.api import Row
@@ -112,13 +113,15 @@ def _pools(names: tuple[str, ...]) -> str:
 
 
 def pools_text(lease: Lease) -> str:
-    """Return the pools of a lease as a JSON array."""
+    """Return the pools in which a lease has, or may have had, rows, as a JSON array."""
+    if lease.alternatives:
+        return key_set(pools_named(lease))
     return _pools(tuple(need.pool for need in lease.needs))
 
 
 def trim_row(lease: Lease) -> Row:
     """Write the id of a lease and the pools whose rows it keeps, for `lease_need_trim`."""
-    return (lease.id, pools_text(lease))
+    return (lease.id, _pools(tuple(need.pool for need in lease.needs)))
 
 
 def lease_row(lease: Lease) -> Row:
@@ -141,7 +144,7 @@ def need_rows(lease: Lease) -> Iterator[Row]:
 
     Its column `pull`: the ticket is passed over while no request waits for it.
     """
-    pools = units_by_pool(lease.needs)
+    pools = units_in_line(lease) if lease.alternatives else units_by_pool(lease.needs)
     for pool, units in sorted(pools.items()):
         yield (
             pool,

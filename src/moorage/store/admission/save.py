@@ -62,7 +62,10 @@ class AdmissionPart:
             Write("lease_rekey", left),
             Write("lease_upsert", [lease_row(lease) for lease in changed]),
             Write("lease_need_upsert", sorted(row for one in changed for row in need_rows(one))),
-            Write("lease_need_trim", [trim_row(lease) for lease in changed if lease.slots]),
+            Write(
+                "lease_need_trim",
+                [trim_row(one) for one in changed if one.slots or one.alternatives],
+            ),
             Write("lease_due_delete", [(lease.id,) for lease in changed if lease.state == "ended"]),
             Write("lease_due_upsert", _due_rows(self.facts, changes)),
             Write("outcome_insert", [outcome_row(outcome) for outcome in changes.outcomes]),

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from moorage.core.admission.model import Lease, PoolSpec
 from moorage.core.admission.requests import Proof
@@ -199,6 +200,20 @@ def test_the_newest_goes_first(url: str) -> None:
             (view,), _, _ = await admission.queries.leases(None, 9, "p", "granted")
             holder = view.lease
             assert holder.key == str(n)
+
+    play(url, scenario)
+
+
+def test_the_preview_of_a_move_counts_the_places_of_such_a_line(url: str) -> None:
+    """The oldest ticket is the last one; with a higher priority it would be the first."""
+
+    async def scenario(service: Service) -> None:
+        admission = service.admission
+        await pool_put(admission, "p", spec(order="newest"))
+        await ask(admission, "holder", "p")
+        oldest, *_ = [(await ask(admission, str(n), "p")).lease for n in range(3)]
+        moves = await admission.queries.moves(oldest, structs.replace(oldest, priority=1))
+        assert moves == ["In the line of p it goes from place 3 to 1, before 2 other tickets."]
 
     play(url, scenario)
 

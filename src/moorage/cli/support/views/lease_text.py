@@ -5,19 +5,40 @@ from datetime import datetime
 
 from moorage.cli.support.tables import Cell
 from moorage.client.run.durations import OVERDUE, eta_spoken
-from moorage.wire.admission import Lease, NeedWanted, Waiting
+from moorage.wire.admission import Lease, NeedWanted, Waiting, WaitingFor
 from moorage.wire.slots import LateRelease
 
 
 def needs_text(lease: Lease) -> str:
-    """Return the needs of a lease as `POOL=UNITS ...`, with labels as `POOL[NAME=VALUE]=UNITS`."""
-    return " ".join(map(_need, lease.needs))
+    """Return the needs of a lease as `POOL=UNITS ...`, with labels as `POOL[NAME=VALUE]=UNITS`.
+
+    Alternatives of which none was granted are separated by ` | `.
+    """
+    return any_of_text(lease) if _is_open(lease) else " ".join(map(_need, lease.needs))
+
+
+def any_of_text(lease: Lease) -> str:
+    """Return the alternatives that a lease was asked for with; empty if there were none."""
+    return " | ".join(" ".join(map(_need, needs)) for needs in lease.any_of)
+
+
+def alternative_lines(lease: Lease) -> Iterator[str]:
+    """Yield what a ticket waits for in each of its alternatives."""
+    for one in () if lease.waiting is None else lease.waiting.alternatives:
+        place = f"place {one.position}"
+        eta = eta_text(one)
+        yield f"{' '.join(map(_need, one.needs))}: {place}{', ' if eta else ''}{eta}; {one.reason}"
+
+
+def _is_open(lease: Lease) -> bool:
+    return bool(lease.any_of) and lease.granted_at is None
 
 
 def needs_cell(lease: Lease) -> Cell:
     """Return the needs of a lease: on a terminal without the units where it is one."""
-    needs = [_need(need) for need in lease.needs]
-    return Cell(" ".join(one.removesuffix("=1") for one in needs), " ".join(needs))
+    alternatives = lease.any_of if _is_open(lease) else [lease.needs]
+    short = (" ".join(_need(need).removesuffix("=1") for need in one) for one in alternatives)
+    return Cell(" | ".join(short), needs_text(lease))
 
 
 def _need(need: NeedWanted) -> str:
@@ -25,7 +46,7 @@ def _need(need: NeedWanted) -> str:
     return f"{need.pool}[{labels}]={need.units}" if labels else f"{need.pool}={need.units}"
 
 
-def eta_text(waiting: Waiting) -> str:
+def eta_text(waiting: Waiting | WaitingFor) -> str:
     """Return when a ticket may be granted; empty if unknown."""
     if waiting.overdue:
         return OVERDUE

@@ -223,7 +223,8 @@ def _row(entry: HandleEntry, lease: Lease | None) -> list[str]:
     slots = " ".join(lease.slot_names) or "-"
     remark = "-" if lease.waiting is None else lease.waiting.reason
     remark = lease.end if lease.cause is not None else remark
-    return [lease.id, lease.state, entry.wish.pools, slots, lease.ends_at or "-", remark]
+    pools = lease.pools_of(entry.wish)
+    return [lease.id, lease.state, pools, slots, lease.ends_at or "-", remark]
 
 
 def _outcome(words: Words, notices: Progress) -> int:

@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, NamedTuple
 from uuid import uuid4
 
-from moorage.client.run.api_types import PATIENCE_SECONDS, Lease, LeaseRequest
+from moorage.client.run.api_types import PATIENCE_SECONDS, Lease, LeaseRequest, Need
 from moorage.client.run.lease.acquire import WITHDRAWN, NotGrantedError
 from moorage.client.run.locks import lock_path, locked
 
@@ -45,6 +45,8 @@ class HandleEntry(NamedTuple):
     expires_at: str | None = None
     hold_until: str | None = None
     retrying: bool = False
+    pools: tuple[str, ...] = ()
+    """Those that were granted."""
 
     @property
     def answered(self) -> bool:
@@ -59,6 +61,7 @@ class HandleEntry(NamedTuple):
         """Return the entry with a newer answer about its lease."""
         return self._replace(
             slots=tuple(lease.slot_names),
+            pools=lease.pools if lease.state == "granted" else (),
             expires_at=lease.expires_at,
             hold_until=lease.hold_until,
         )
@@ -193,6 +196,11 @@ def _entry(values: Any) -> HandleEntry:
             ),
             group=str(wish.get("group", "")),  # missing in older files
             cancel_running=bool(wish.get("cancel_running")),
+            any_of=tuple(
+                tuple(Need(str(pool), int(units), _pairs(labels)) for pool, units, labels in needs)
+                for needs in wish.get("any_of", ())  # missing in older files
+            ),
+            in_order=bool(wish.get("in_order")),
         ),
         id=values["id"],
         token=values["token"],
@@ -200,6 +208,7 @@ def _entry(values: Any) -> HandleEntry:
         expires_at=values["expires_at"],
         hold_until=values["hold_until"],
         retrying=bool(values.get("retrying")),
+        pools=tuple(map(str, values.get("pools", ()))),
     )
 
 

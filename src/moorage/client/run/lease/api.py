@@ -95,7 +95,7 @@ class Leases:
         if wish.ttl is not None or wish.usual_ttl is None:
             return wish
         longest = [wish.usual_ttl]
-        for pool, _ in wish.needs:
+        for pool in sorted(wish.pool_names):
             try:
                 longest.append(float(self._pool(pool)["ttl_max"]))
             except (RefusedError, KeyError, TypeError, ValueError):

@@ -66,10 +66,10 @@ def leases_around(environ: Mapping[str, str]) -> list[str]:
 def check_nesting(leases: Leases, wish: LeaseRequest, environ: Mapping[str, str]) -> None:
     """Raise NestedError if an outer run's lease is granted and has units of a pool of the wish.
 
-    Asks the server, because the lease may have ended or belong to another server. Raises the errors
-    of the transport, too.
+    Of a wish with alternatives: of a pool of each of them. Asks the server, because the lease may
+    have ended or belong to another server. Raises the errors of the transport, too.
     """
-    wanted = {pool for pool, _ in wish.needs}
+    options = [set(needs) for needs in wish.alternatives]
     for lease_id in reversed(leases_around(environ)):
         try:
             around = leases.look(lease_id)
@@ -79,8 +79,9 @@ def check_nesting(leases: Leases, wish: LeaseRequest, environ: Mapping[str, str]
             continue  # an unknown lease, or an error that the next request meets as well
         except StrangeAnswerError:
             continue
-        common = wanted & {pool for pool, _ in around.needs}
-        if around.state == "granted" and common:
+        held = {pool for pool, _ in around.needs}
+        common = held & wish.pool_names
+        if around.state == "granted" and all(held & option for option in options):
             raise NestedError(
                 around,
                 f"the outer command has lease {around.id} of {', '.join(sorted(common))}, and this"
@@ -183,7 +184,10 @@ def _granted(leases: Leases, ids: Iterable[str]) -> list[Lease]:
 
 def covers(around: Lease, wish: LeaseRequest) -> bool:
     """Return whether a lease has all units of a wish; not known if that asks for labels."""
-    if wish.slot_labels:
+    if wish.slot_labels or any(need.labels for needs in wish.any_of for need in needs):
         return False
     held = dict(around.needs)
-    return all(units <= held.get(pool, 0) for pool, units in wish.needs)
+    return any(
+        all(units <= held.get(pool, 0) for pool, units in needs.items())
+        for needs in wish.alternatives
+    )

@@ -19,11 +19,12 @@ from operator import itemgetter
 from msgspec import Struct
 
 from moorage.core.admission import pacing
+from moorage.core.admission.alternatives import Needs, asked
 from moorage.core.admission.bars import bar_of, has_ended, lacking_labels
 from moorage.core.admission.facts import Facts
 from moorage.core.admission.forecast.statistics import percentile
 from moorage.core.admission.model import Lease, Pool, Rest
-from moorage.core.admission.units import units_by_pool
+from moorage.core.admission.units import is_gang, units_by_pool, units_in_line
 from moorage.core.clock import SECOND, Instant
 from moorage.core.ids import LeaseId
 from moorage.core.service_time import Moment
@@ -339,7 +340,7 @@ class Queue(Struct, frozen=True):
 
     def place_of(self, ticket: Lease, pool: str) -> LinePlace:
         """Return a ticket's place; one that is not in the line comes last."""
-        units = units_by_pool(ticket.needs)[pool]
+        units = units_in_line(ticket)[pool]
         return self.places.get(ticket.id, LinePlace(self.last.rank + 1, self.last.units + units))
 
 
@@ -363,11 +364,16 @@ def queue_of(facts: Facts, moment: Moment, pool: Pool, waiters: Iterable[Waiter]
         if not waiter.forced and _is_passed_over(facts, moment, pool, waiter, ahead):
             continue
         owners[waiter.owner] = ahead + waiter.units
-        if waiter.lease is not None and len(units_by_pool(waiter.lease.needs)) > 1:
+        if waiter.lease is not None and _is_gang(waiter.lease):
             gangs.append((len(line), waiter.lease))
         line.append(waiter.units)
         last = place
     return Queue(places, last, tuple(line), tuple(gangs))
+
+
+def _is_gang(ticket: Lease) -> bool:
+    """Does a ticket wait for other pools in any case? One with alternatives may not have to."""
+    return not ticket.alternatives and is_gang(ticket.needs)
 
 
 def _is_passed_over(facts: Facts, moment: Moment, pool: Pool, waiter: Waiter, ahead: int) -> bool:
@@ -383,10 +389,21 @@ def _is_passed_over(facts: Facts, moment: Moment, pool: Pool, waiter: Waiter, ah
     lease = waiter.lease
     if lease is None:
         return False
-    if (lease.allocations is not None and lease.detail) or lacking_labels(facts, lease):
+    if lease.allocations is not None and lease.detail:
+        return True
+    return all(
+        _is_barred(facts, pool.name, lease.owner, needs)
+        for needs in asked(lease.needs, lease.alternatives)
+        if any(need.pool == pool.name for need in needs)
+    )
+
+
+def _is_barred(facts: Facts, pool: str, owner: str, needs: Needs) -> bool:
+    """Do labels, or other pools than this one, bar a ticket that needs this?"""
+    if lacking_labels(facts, needs):
         return True
     return any(
-        bar_of(facts, facts.pools[name], lease.owner, units) is not None
-        for name, units in units_by_pool(lease.needs).items()
-        if name in facts.pools and name != pool.name
+        bar_of(facts, facts.pools[name], owner, units) is not None
+        for name, units in units_by_pool(needs).items()
+        if name in facts.pools and name != pool
     )

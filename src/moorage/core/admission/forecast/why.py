@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from msgspec import Struct, structs
 
 from moorage.core.admission import pacing
+from moorage.core.admission.alternatives import Needs, text_of
 from moorage.core.admission.bars import (
     Bar,
     bar_of,
@@ -89,7 +90,8 @@ class Binding(Struct, frozen=True):
 class Standing(Struct, frozen=True):
     """A ticket's state of waiting. `position` is that in its longest line; 1 is the first.
 
-    `overdue`: it waits for units of overdue leases; then there is no range.
+    `overdue`: it waits for units of overdue leases; then there is no range. With alternatives, all
+    of this is of the one that is expected first.
     """
 
     position: int
@@ -97,6 +99,15 @@ class Standing(Struct, frozen=True):
     code: str
     reason: str
     overdue: bool = False
+    alternatives: "tuple[AlternativeStanding, ...]" = ()
+    """Of each alternative that was asked for, the one that is expected first at the front."""
+
+
+class AlternativeStanding(Struct, frozen=True):
+    """The state of waiting for one alternative, as if the ticket had asked for it alone."""
+
+    needs: Needs
+    standing: Standing
 
 
 NOTHING = Evidence()
@@ -166,6 +177,65 @@ def standing(
         views: of each of its pools.
         asking: whether this is for a client that has just asked for it.
     """
+    if ticket.alternatives:
+        return _any_of(facts, moment, ticket, place, views, asking=asking)
+    return _alone(facts, moment, ticket, place, views, asking=asking)
+
+
+NAMED = 4
+"""Alternatives that the sentence of a reason names."""
+
+
+def _any_of(
+    facts: Facts,
+    moment: Moment,
+    ticket: Lease,
+    place: Mapping[str, LinePlace],
+    views: Mapping[str, View],
+    *,
+    asking: bool,
+) -> Standing:
+    """Return the standing of the alternative that is expected first, with those of all."""
+    found, waits_for = [], True
+    for needs in ticket.alternatives:
+        one = structs.replace(ticket, needs=needs, alternatives=())
+        barred = not ticket.forced and _barred(facts, one) is not None
+        kept = waits_for and not barred
+        standing = _alone(facts, moment, one, place, views, asking=True, aside=kept)
+        waits_for = waits_for and not kept
+        found.append((barred, AlternativeStanding(needs, standing)))
+    found.sort(key=lambda each: _expected(*each))
+    barred, first = found[0]
+    texts = [f"{text_of(one.needs)}: {one.standing.reason}" for _, one in found[:NAMED]]
+    if len(found) > NAMED:
+        texts.append(f"and {len(found) - NAMED} more")
+    best, text = first.standing, f"any of {len(found)}: {' | '.join(texts)}"
+    code = best.code
+    if not asking and not barred and code != "poll" and _is_absent(moment, ticket):
+        code, text = "absent", _absent_text(ticket) + text
+    return structs.replace(
+        best, code=code, reason=text, alternatives=tuple(one for _, one in found)
+    )
+
+
+def _expected(barred: bool, one: AlternativeStanding) -> tuple[int, bool, float, int]:
+    """Return the sort key of alternatives: which is expected first."""
+    eta = one.standing.eta_seconds
+    rank = 0 if not barred else 1 if eta is not None else 2
+    return (rank, eta is None, 0 if eta is None else eta[1], one.standing.position)
+
+
+def _alone(
+    facts: Facts,
+    moment: Moment,
+    ticket: Lease,
+    place: Mapping[str, LinePlace],
+    views: Mapping[str, View],
+    *,
+    asking: bool,
+    aside: bool = True,
+) -> Standing:
+    """Return the standing of a ticket without alternatives; `aside`: units may be set aside."""
     position = max(place[need.pool].rank for need in ticket.needs)
     barred = None if ticket.forced else _barred(facts, ticket)
     if barred is not None:
@@ -179,17 +249,21 @@ def standing(
         text = f"waiting for capacity: {ticket.detail}"
         return Standing(position, None, "capacity", text)
     bound = _bound(facts, moment, ticket, place, views)
-    text = bound.text + _aside(facts, moment, ticket, place)
+    text = bound.text + (_aside(facts, moment, ticket, place) if aside else "")
     overtaken = not ticket.forced and _is_overtaken(facts, ticket)
     text += OVERTAKEN if overtaken else ""
     absent = not asking and bound.code != "poll" and _is_absent(moment, ticket)
     if absent:
-        why = "no request waits for it" if ticket.pull else "its client is not connected"
-        bound, text = Binding("absent", ""), f"passed over: {why}; {text}"
+        bound, text = Binding("absent", ""), _absent_text(ticket) + text
     estimate = eta_of(facts, moment, ticket.needs, place, views, forced=ticket.forced)
     if overtaken:
         estimate = Estimate()
     return Standing(position, estimate.seconds, bound.code, text, estimate.overdue)
+
+
+def _absent_text(ticket: Lease) -> str:
+    why = "no request waits for it" if ticket.pull else "its client is not connected"
+    return f"passed over: {why}; "
 
 
 OVERTAKEN = "; newer requests go first"
@@ -268,7 +342,7 @@ def span(microseconds: int) -> str:
 
 
 def _barred(facts: Facts, ticket: Lease) -> Binding | None:
-    lacking = lacking_labels(facts, ticket)
+    lacking = lacking_labels(facts, ticket.needs)
     if lacking is not None:
         there = facts.grantable(lacking.pool, lacking.wanted)
         return Binding(
@@ -287,7 +361,7 @@ def _barred(facts: Facts, ticket: Lease) -> Binding | None:
 
 def _waits_for_ends(facts: Facts, ticket: Lease) -> bool:
     """Return whether a ticket is passed over only because of pauses that have an end."""
-    if lacking_labels(facts, ticket) is not None:
+    if lacking_labels(facts, ticket.needs) is not None:
         return False
     if ticket.allocations is not None and ticket.detail:
         return False  # it did not fit into the ledger either

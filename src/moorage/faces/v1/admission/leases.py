@@ -8,8 +8,9 @@ from typing import Any
 import msgspec
 from msgspec import structs
 
+from moorage.core.admission.alternatives import pools_named
 from moorage.core.admission.forecast.why import Standing
-from moorage.core.admission.model import Need, is_unconfirmed, record_age
+from moorage.core.admission.model import Choice, Lease, Need, is_unconfirmed, record_age
 from moorage.core.admission.requests import LeaseRequest, Proof
 from moorage.core.clock import SECOND
 from moorage.core.errors import Code, Error
@@ -60,6 +61,7 @@ from moorage.service.values import (
 )
 from moorage.wire import admission as wire
 from moorage.wire.admin import OwnerRevoked, OwnerRevokeWanted
+from moorage.wire.enums import Choose
 from moorage.wire.operations import leases as operations
 
 STATUSES = {"granted": HTTPStatus.CREATED, "waiting": HTTPStatus.ACCEPTED, "ended": HTTPStatus.OK}
@@ -76,7 +78,8 @@ async def create(
     """Request units."""
     wanted = request.body
     if request.caller.scope is not None:
-        authorization.check_scope(request.caller.scope, {need.pool for need in wanted.needs})
+        named = {need.pool for needs in (wanted.needs, *wanted.any_of) for need in needs}
+        authorization.check_scope(request.caller.scope, named)
     if wanted.force and not request.governs:
         authorization.check_role(request.role, Role.OPERATOR, "force")
     if wanted.allocations is not None:
@@ -319,7 +322,7 @@ async def _lease(request: Request[Any, Any]) -> LeaseId:
 
 
 def _pools(view: LeaseView) -> set[str]:
-    return {need.pool for need in view.lease.needs}
+    return pools_named(view.lease)
 
 
 def _operates(request: Request[Any, Any]) -> bool:
@@ -384,11 +387,10 @@ def request_of(wanted: wire.LeaseWanted, owner: str, *, attended: bool = False) 
     """Convert an owner's request to the core's type. Raises `Error`: INVALID."""
     if wanted.supersede is not None and not wanted.supersede.group:
         raise Error(Code.INVALID, f"A group must have 1 to {KEY_LENGTH_MAX} characters.")
-    needs = [Need(need.pool, need.units, wanted=wanted_of(need.labels)) for need in wanted.needs]
-    return LeaseRequest(
+    asked = LeaseRequest(
         owner=owner,
         key=wanted.key,
-        needs=tuple(sorted(needs, key=attrgetter("pool"))),
+        needs=tuple(sorted(map(_need_of, wanted.needs), key=attrgetter("pool"))),
         ttl=microseconds_or_none("ttl", wanted.ttl),
         hold=microseconds_or_none("hold", wanted.hold),
         priority=wanted.priority,
@@ -402,6 +404,19 @@ def request_of(wanted: wire.LeaseWanted, owner: str, *, attended: bool = False) 
         cancel_running=wanted.supersede is not None and wanted.supersede.cancel_running,
         allocations=None if wanted.allocations is None else text_of(_holding(wanted.allocations)),
     )
+    if not wanted.any_of:
+        return asked
+    return asked.any_of(
+        [_needs_of(needs) for needs in wanted.any_of], in_order=wanted.choose == "order"
+    )
+
+
+def _needs_of(wanted: list[wire.NeedWanted]) -> tuple[Need, ...]:
+    return tuple(sorted(map(_need_of, wanted), key=attrgetter("pool")))
+
+
+def _need_of(wanted: wire.NeedWanted) -> Need:
+    return Need(wanted.pool, wanted.units, wanted=wanted_of(wanted.labels))
 
 
 def _holding(wanted: wire.AllocationsWanted) -> LeaseAllocations:
@@ -475,10 +490,9 @@ def lease_shown(view: LeaseView, mine: bool) -> wire.Lease:
         key=lease.key,
         owner=lease.owner,
         state=lease.state,
-        needs=[
-            wire.NeedWanted(pool=need.pool, units=need.units, labels=dict(labels_of(need.wanted)))
-            for need in lease.needs
-        ],
+        needs=list(map(_need_shown, lease.needs)),
+        any_of=_any_of_shown(lease) if lease.alternatives else [],
+        choose=None if lease.choice is None else _choose_shown(lease.choice),
         slots={pool: list(names) for pool, names in lease.slots.items()} if lease.slots else {},
         labels=lease.labels,
         priority=lease.priority,
@@ -505,6 +519,10 @@ def lease_shown(view: LeaseView, mine: bool) -> wire.Lease:
     )
 
 
+def _choose_shown(choice: Choice) -> Choose:
+    return "order" if choice.in_order else "least_loaded"
+
+
 def _record_shown(text: str) -> dict[str, Any]:
     record: dict[str, Any] = msgspec.json.decode(text)
     return record
@@ -517,4 +535,23 @@ def _standing_shown(standing: Standing) -> wire.Waiting:
         overdue=standing.overdue,
         code=standing.code,
         reason=standing.reason,
+        alternatives=[
+            wire.WaitingFor(
+                needs=list(map(_need_shown, one.needs)),
+                position=one.standing.position,
+                eta_seconds=one.standing.eta_seconds,
+                overdue=one.standing.overdue,
+                code=one.standing.code,
+                reason=one.standing.reason,
+            )
+            for one in standing.alternatives
+        ],
     )
+
+
+def _any_of_shown(lease: Lease) -> list[list[wire.NeedWanted]]:
+    return [list(map(_need_shown, needs)) for needs in lease.alternatives]
+
+
+def _need_shown(need: Need) -> wire.NeedWanted:
+    return wire.NeedWanted(pool=need.pool, units=need.units, labels=dict(labels_of(need.wanted)))

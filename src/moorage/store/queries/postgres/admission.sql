@@ -175,10 +175,10 @@ WHERE lease_need.pool = $1 AND lease_need.state = 'waiting'
         OR lease_due.heard_until IS NULL
         OR lease_due.heard_until - (lease.body::json ->> 'patience')::bigint >= $8)
     AND ($7 = '[]' OR lease_need.lease NOT IN (SELECT stuck.lease FROM stuck))
-    AND ($10 = '[]' OR lease_need.forced OR NOT EXISTS (
+    AND ($10 = '[]' OR lease_need.forced OR EXISTS (
         SELECT 1 FROM json_array_elements(lease.body::json -> 'needs') AS need
         WHERE need ->> 'pool' = $1
-            AND need ->> 'wanted' IN (SELECT json_array_elements_text($10::text::json))
+            AND need ->> 'wanted' NOT IN (SELECT json_array_elements_text($10::text::json))
     ))
 ORDER BY lease_need.rank, lease_need.place LIMIT $4;
 
@@ -262,7 +262,8 @@ WHERE lease.id = ANY ($1::text[]) AND lease_need.lease = lease.id
     AND lease_need.arrival = lease.arrival
     AND lease_need.pool = ANY (ARRAY(SELECT json_array_elements_text(lease.pools::json)));
 
--- For leases that have returned all their slots of a pool: only the pools in `kept` remain.
+-- For leases that have returned all their slots of a pool, or have got one of several alternatives:
+-- only the pools in `kept` remain.
 -- name: lease_need_trim --
 DELETE FROM lease_need USING lease, unnest($1::text[], $2::text[]) AS r(id, kept)
 WHERE lease.id = ANY ($1::text[]) AND lease.id = r.id AND lease_need.lease = lease.id

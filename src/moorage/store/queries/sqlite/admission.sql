@@ -149,10 +149,10 @@ WHERE lease_need.pool = ?1 AND lease_need.state = 'waiting'
         OR lease_due.heard_until IS NULL
         OR lease_due.heard_until - (lease.body ->> 'patience') >= ?8)
     AND (?7 = '[]' OR lease_need.lease NOT IN (SELECT stuck.lease FROM stuck))
-    AND (?10 = '[]' OR lease_need.forced OR NOT EXISTS (
+    AND (?10 = '[]' OR lease_need.forced OR EXISTS (
         SELECT 1 FROM json_each(lease.body -> 'needs') AS need
         WHERE need.value ->> 'pool' = ?1
-            AND need.value ->> 'wanted' IN (SELECT value FROM json_each(?10))
+            AND need.value ->> 'wanted' NOT IN (SELECT value FROM json_each(?10))
     ))
 ORDER BY lease_need.rank, lease_need.place LIMIT ?4;
 
@@ -225,7 +225,8 @@ DELETE FROM lease_need WHERE (pool, arrival, lease) IN (
     FROM lease JOIN json_each(lease.pools) AS needed WHERE lease.id = ?
 );
 
--- For a lease that has returned all its slots of a pool: only the pools in ?2 remain.
+-- For a lease that has returned all its slots of a pool, or has got one of several alternatives:
+-- only the pools in ?2 remain.
 -- name: lease_need_trim --
 DELETE FROM lease_need WHERE (pool, arrival, lease) IN (
     SELECT needed.value, lease.arrival, lease.id
