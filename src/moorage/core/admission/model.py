@@ -2,6 +2,7 @@
 
 from msgspec import Struct, structs
 
+from moorage.core.admission.adaptive.state import Adaptation, Adaptive
 from moorage.core.clock import SECOND, Instant
 from moorage.core.ids import LeaseId
 from moorage.core.service_time import Moment, Timeline
@@ -70,6 +71,8 @@ class PoolSpec(Struct, frozen=True):
     member_group: str | None = None
     native_slots: bool = False
     """Its slots are made by the native API, so Boskos' configuration leaves them alone."""
+    adaptive: Adaptive | None = None
+    """How the limit follows the outcomes of starts; None: only operators change it."""
 
 
 QUEUE_SHARE = 10
@@ -153,6 +156,8 @@ class Pool(Struct, frozen=True):
     that ask for labels."""
     sought: dict[str, int] = {}
     """Of a pool with slots: how many slots such tickets need, by `Need.wanted`."""
+    adaptation: Adaptation | None = None
+    """The state of its adaptive limit; None: it has none."""
 
 
 class Drain(Struct, frozen=True):
@@ -311,6 +316,8 @@ class StartOutcome(Struct, frozen=True):
     """The pool's limit at the time of the report."""
     occupied: int
     """Occupied units of the pool at that time, including any of this lease."""
+    cause: str = ""
+    """Of a failure, the same for failures that belong together; empty: none was given."""
 
 
 def key_left(lease: Lease) -> Lease:

@@ -59,7 +59,7 @@ class PoolPut(PoolCase):
     def decide(self, world: World, when: When) -> Changes:
         facts = world.admission
         before = facts.pools.get(self.name)
-        spec = pools.paced(before, facts, self.spec) if self.paced else self.spec
+        spec = pools.paced(before, facts, self.spec, when.moment.at) if self.paced else self.spec
         changes, _ = pools.put(facts, when.moment, when.wall, self.name, spec, self.generation)
         self.leave("pool.put", _shown(before), structs.asdict(spec), when)
         return Changes(admission=changes)
