@@ -63,9 +63,13 @@ old ones say little about today."""
 def asked(spec: PoolSpec, before: Pool | None, at: Instant) -> tuple[PoolSpec, Adaptation | None]:
     """Return a specification from an operator with the limit that it means, and the pool's state.
 
-    The limit that the test has found so far stays if the operator repeats the limit that was set
-    before, or names the present one: so a file of pools can be applied again. Another limit, or
-    other settings, begin a new test. `before` is the pool as it was; None: it is new.
+    A limit that the test has found stays if the operator names it, within floor and ceiling, and so
+    does `configured`. Another limit, or other settings, begin a new test.
+
+    Args:
+        spec: all settings.
+        before: the pool as it was; None: it is new.
+        at: now, in service time.
     """
     settings, limit = spec.adaptive, spec.limit
     if settings is None or limit is None:
@@ -74,7 +78,7 @@ def asked(spec: PoolSpec, before: Pool | None, at: Instant) -> tuple[PoolSpec, A
     if before is None or known is None or before.spec.limit is None:
         return spec, Adaptation(limit, at, at)
     present, wished = before.spec.limit, limit
-    if _acts(spec) and _acts(before.spec) and limit in (known.configured, present):
+    if _acts(spec) and _acts(before.spec) and limit == present:
         limit, wished = min(max(present, settings.floor), settings.ceiling), known.configured
         spec = structs.replace(spec, limit=limit)
     if (before.spec.adaptive, present) == (settings, limit):
@@ -83,13 +87,6 @@ def asked(spec: PoolSpec, before: Pool | None, at: Instant) -> tuple[PoolSpec, A
     if present != limit:
         frozen = Instant(at + span_of(before.spec, known))
     return spec, Adaptation(wished, at, frozen, lasted=known.lasted, busy=known.busy)
-
-
-def configured(pool: Pool) -> int | None:
-    """Return the limit that an operator has set; None: that of the slots, or of the members."""
-    if pool.adaptation is None or not _acts(pool.spec):
-        return pool.spec.limit
-    return pool.adaptation.configured
 
 
 def tracked(pool: Pool, at: Instant) -> Pool:
@@ -162,6 +159,18 @@ def span_of(spec: PoolSpec, state: Adaptation) -> int:
     if spec.hold is None and not usual:
         return UNKNOWN_HOLD
     return max(1, spec.hold or 0, usual[-1] if usual else 0)
+
+
+def advised(pool: Pool) -> int | None:
+    """Return the limit that the rule would set now; None: the pool has no adaptive limit.
+
+    It is that of the last step, unless the limit has moved since, or the present one.
+    """
+    state, limit = pool.adaptation, pool.spec.limit
+    if state is None:
+        return None
+    last = state.last
+    return limit if last is None or last.before != limit else last.after
 
 
 def raised(settings: Adaptive, limit: int) -> int:
@@ -264,7 +273,14 @@ def _stepped(
         pacing = pacing_default(after, spec.hold)
         paced_at = shortened(pacing, paced_at, at)
     changed = structs.replace(spec, limit=after, pacing=pacing)
-    return structs.replace(pool, spec=changed, paced_at=paced_at, adaptation=begun)
+    # Another generation: an operator who knows the limit of before must look again.
+    return structs.replace(
+        pool,
+        spec=changed,
+        paced_at=paced_at,
+        adaptation=begun,
+        generation=pool.generation + 1,
+    )
 
 
 def _begun_again(state: Adaptation) -> Adaptation:
