@@ -9,10 +9,9 @@ from msgspec import structs
 
 from moorage.core.admission import bounds
 from moorage.core.admission.adaptive import rule as adaptive
-from moorage.core.admission.adaptive.state import Adaptive
 from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Changes, Facts
-from moorage.core.admission.model import Pacing, Pool, PoolSpec, Rest
+from moorage.core.admission.model import Adaptive, Pacing, Pool, PoolSpec, Rest
 from moorage.core.admission.pacing import pacing_default, shortened
 from moorage.core.admission.requests import check_duration
 from moorage.core.admission.slots import Slots

@@ -3,8 +3,7 @@
 from dataclasses import asdict
 from typing import Any, Literal
 
-from moorage.core.admission.adaptive.state import Adaptive
-from moorage.core.admission.model import Pacing, PoolSpec
+from moorage.core.admission.model import Adaptive, Pacing, PoolSpec
 from moorage.core.errors import Code, Error
 from moorage.service.values import microseconds, microseconds_or_none
 from moorage.wire import admission as wire

@@ -21,15 +21,18 @@ from collections.abc import Sequence
 from msgspec import structs
 
 from moorage.core.admission.adaptive.sequential_test import decided, expected
-from moorage.core.admission.adaptive.state import (
+from moorage.core.admission.model import (
     Adaptation,
     Adaptive,
     Busy,
     Counts,
+    Lease,
     Minute,
+    Pool,
+    PoolSpec,
+    Result,
     Step,
 )
-from moorage.core.admission.model import Lease, Pool, PoolSpec, Result
 from moorage.core.admission.pacing import is_default, pacing_default, shortened
 from moorage.core.clock import MINUTE, Instant
 from moorage.wire.enums import Verdict

@@ -2,7 +2,7 @@
 
 from moorage.core.admission.adaptive.rule import USE_PERCENT
 from moorage.core.admission.adaptive.sequential_test import expected
-from moorage.core.admission.adaptive.state import Adaptation, Adaptive, Counts, Step
+from moorage.core.admission.model import Adaptation, Adaptive, Counts, Step
 from moorage.core.counting import counted
 
 
