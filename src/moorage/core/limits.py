@@ -190,7 +190,7 @@ RATE_MIN, RATE_MAX = 0.0001, 0.9
 """The failure rates between which an adaptive limit decides: a good and a bad one."""
 
 RATES_APART = 1.5
-"""The bad rate is at least so many times the good one: close rates need too many outcomes."""
+"""The bad rate is at least this many times the good one: close rates need too many outcomes."""
 
 THROTTLED_MAX = 20
 """Throttled starts within one hold that an adaptive limit may wait for."""

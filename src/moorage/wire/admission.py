@@ -72,7 +72,7 @@ class AdaptiveStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdaptiveTest:
-    """The test of an adaptive limit, which has begun anew after its last decision.
+    """The test of an adaptive limit, which has begun after its last decision.
 
     `limit` is what it would set now: the last advice, or the present limit. `configured` is the
     limit that an operator has set. `leaning` is from -1 (good: a decision) to 1 (bad). `ok`,

@@ -34,8 +34,8 @@ ADAPTIVE_BUGS = (
         "A2",
         "correlated failures count each",
         RULE,
-        "is_new = known is None or (known not in minute.causes and len(minute.causes) < CAUSES_MAX)",
-        "is_new = True",
+        "(known not in minute.causes and len(minute.causes) < CAUSES_MAX)",
+        "True",
         ADAPTIVE,
     ),
     Bug(

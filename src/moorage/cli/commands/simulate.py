@@ -9,7 +9,6 @@ from typing import Any
 import click
 
 from moorage.cli.support import completion
-from moorage.cli.support.adaptive_limits import adaptive_parse, adaptive_text
 from moorage.cli.support.command import administering, at_server
 from moorage.cli.support.durations import AUTO, NONE, DurationType, pacing_parse, pacing_text
 from moorage.cli.support.jobs import capacity, crowd, history, trace
@@ -17,6 +16,7 @@ from moorage.cli.support.options import WholeNumber, example, json_option, wide_
 from moorage.cli.support.output import FAILED, USAGE, Failure, show_json
 from moorage.cli.support.pool_files import read
 from moorage.cli.support.tables import Column, show_rows
+from moorage.cli.support.views.adaptive_text import adaptive_parse, adaptive_text
 from moorage.cli.support.views.pool_text import changed_of, paced
 from moorage.cli.support.views.simulate_chart import Series, draw
 from moorage.client.admission import Admission

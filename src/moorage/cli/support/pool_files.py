@@ -13,10 +13,10 @@ from typing import Any, Literal
 
 import msgspec
 
-from moorage.cli.support.adaptive_limits import adaptive_parse
 from moorage.cli.support.documents import YAML_ENDINGS, reason_of, yaml_read
 from moorage.cli.support.durations import NONE, pacing_parse
 from moorage.cli.support.output import USAGE, Failure
+from moorage.cli.support.views.adaptive_text import adaptive_parse
 from moorage.cli.support.views.pool_text import (
     PROPERTIES,
     acts,

@@ -52,7 +52,7 @@ class Adaptive(Struct, frozen=True):
     bad: float = 0.08
     """The failure rate that is too high: the limit is cut."""
     throttled: int = 3
-    """So many throttled starts within one hold cut the limit at once."""
+    """This many throttled starts within one hold cut the limit at once."""
 
 
 class PoolSpec(Struct, frozen=True):

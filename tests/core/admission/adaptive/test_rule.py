@@ -45,7 +45,7 @@ class Jobs:
         self.fill(world.facts.pools["p"].spec.limit if units is None else units)
 
     def fill(self, units: int | None = None) -> None:
-        """Start jobs until so many run, or as many as the limit permits."""
+        """Start jobs until this many run, or as many as the limit permits."""
         limit = self.world.facts.pools["p"].spec.limit or 0
         while len(self.running) < min(limit, limit if units is None else units):
             self.count += 1
@@ -318,7 +318,7 @@ def test_a_test_without_a_decision_begins_again() -> None:
 
 
 def test_settings_are_checked() -> None:
-    """A floor, a ceiling and a limit between them; rates that can be told apart; no slots."""
+    """A floor, a ceiling and a limit between them; rates that are far enough apart; no slots."""
     world = World()
     for settings in (
         Adaptive(0, 10),

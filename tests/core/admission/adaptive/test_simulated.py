@@ -1,6 +1,6 @@
 """The rule against clouds with a hidden capacity: throughput, failures, and oscillation.
 
-The capacity is never told to the pool, and changes. Fixed limits of all sizes are the comparison:
+The pool does not know the capacity, which changes. Fixed limits of all sizes are the comparison:
 the best one for its throughput, and the naive one, which is too high, for its failures. A control
 that follows raw failures, as congestion control does, is seen to oscillate.
 """

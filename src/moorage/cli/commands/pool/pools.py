@@ -11,6 +11,7 @@ from moorage.cli.commands.pool import past, slots
 from moorage.cli.support import completion, ids
 from moorage.cli.support.adaptive_limits import AdaptiveType, adaptive_text
 from moorage.cli.support.command import administering, at_server, server_now
+from moorage.cli.support.command import administering, at_server
 from moorage.cli.support.durations import (
     NONE,
     DurationType,
@@ -25,6 +26,7 @@ from moorage.cli.support.options import WholeNumber, example, json_option, label
 from moorage.cli.support.output import USAGE, Failure, say, say_or_json, show_json, show_table
 from moorage.cli.support.pool_files import described, toml_of
 from moorage.cli.support.tables import Cell, Column, Row, show_rows
+from moorage.cli.support.views.adaptive_text import AdaptiveType, adaptive_text
 from moorage.cli.support.views.cells import state_cell
 from moorage.cli.support.views.lease_text import time_text
 from moorage.cli.support.views.pool_text import (

@@ -5,8 +5,8 @@ from dataclasses import fields
 from datetime import datetime
 from typing import Any
 
-from moorage.cli.support.adaptive_limits import adaptive_text
 from moorage.cli.support.durations import AUTO, NONE, duration_text, pacing_text
+from moorage.cli.support.views.adaptive_text import adaptive_text
 from moorage.core.admission.model import FREE, LEASED
 from moorage.core.admission.model import Pacing as CorePacing
 from moorage.core.admission.pacing import is_default, pacing_default

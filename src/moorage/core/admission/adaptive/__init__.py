@@ -3,5 +3,5 @@
 `sequential_test.py` decides between two failure rates, `rule.py` counts an outcome and takes a
 step, `texts.py` says what it would do, for people. Pure: one outcome in, one pool out.
 Source: docs/decisions/0062-adaptive-limits.md.
-May import: `model.py`, which has its values, `pacing.py`, `wire` and the root of `core`.
+May import: the values and the pacing of `core/admission`, `wire` and the root of `core`.
 """

@@ -53,7 +53,7 @@ BUSY_MAX = 16
 """Busy times that are kept; the shortest ones, or the shortest gaps, are forgotten first."""
 
 CAUSES_MAX = 16
-"""Causes of failures that are told apart within one minute."""
+"""Causes of failures that are distinguished within one minute."""
 
 WINDOWS = 20
 """A minute is at most this part of a hold."""

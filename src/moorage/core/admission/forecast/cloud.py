@@ -37,7 +37,7 @@ class Cloud:
         return round(self._draw("when", job) * duration)
 
     def throttles(self, job: int, at: int, running: int) -> bool:
-        """Is a job throttled that asks while so many units run, with its own?"""
+        """Is a job throttled that asks while this many units run, with its own?"""
         excess = running - self.units(at)
         return excess > 0 and self._draw("whether", job) * running < excess
 
