@@ -28,7 +28,7 @@ class Series:
 
 
 def draw(title: str, series: Sequence[Series]) -> str:
-    """Return an SVG of three panels, four if a limit changes; a series has the same colour in all."""
+    """Return an SVG of three panels, four if a limit changes; each series has one colour."""
     top = TOP + LABEL * len(series)
     panels = [
         ("waiting jobs", [waiting(one.stays) for one in series]),
