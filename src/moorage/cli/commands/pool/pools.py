@@ -9,9 +9,7 @@ import click
 
 from moorage.cli.commands.pool import past, slots
 from moorage.cli.support import completion, ids
-from moorage.cli.support.adaptive_limits import AdaptiveType, adaptive_text
 from moorage.cli.support.command import administering, at_server, server_now
-from moorage.cli.support.command import administering, at_server
 from moorage.cli.support.durations import (
     NONE,
     DurationType,
