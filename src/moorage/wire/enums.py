@@ -22,6 +22,12 @@ Cause = Literal[
 Result = Literal["ok", "failed", "throttled"]
 """The outcome of a start."""
 
+AdaptiveMode = Literal["advise", "act"]
+"""Whether an adaptive limit only says what it would do, or does it."""
+
+Verdict = Literal["good", "bad", "throttled"]
+"""Few of the starts fail, or too many; or the system behind a pool has throttled some of them."""
+
 OnRetry = Literal["keep", "requeue"]
 Order = Literal["oldest", "newest"]
 """Which of the tickets with one priority goes first."""

@@ -17,9 +17,18 @@ import msgspec
 from moorage.cli.support.documents import YAML_ENDINGS, reason_of, yaml_read
 from moorage.cli.support.durations import NONE, pacing_parse
 from moorage.cli.support.output import USAGE, Failure
-from moorage.cli.support.views.pool_text import PROPERTIES, paced, property_text, wanted_of
+from moorage.cli.support.views.adaptive_text import adaptive_parse
+from moorage.cli.support.views.pool_text import (
+    PROPERTIES,
+    acts,
+    paced,
+    property_text,
+    wanted_of,
+    written_limit,
+)
 from moorage.wire.admission import (
     DURATIONS,
+    Adaptive,
     Pacing,
     Pool,
     PoolTemplate,
@@ -143,6 +152,8 @@ def _value(name: str, value: Any) -> Any:
         return _pacing(value)
     if value == NONE:
         return None
+    if name == "adaptive" and isinstance(value, str):
+        return msgspec.to_builtins(adaptive_parse(value))
     return _seconds(value) if name in DURATIONS else value
 
 
@@ -189,6 +200,8 @@ def _template_difference(
         None if template is None else pacing_of(template),
         paced(wanted.pool.pacing, wanted.pool.limit, wanted.pool.hold),
     )
+    if template is not None:
+        pairs["adaptive"] = (adaptive_of(template), wanted.pool.adaptive)
     pairs |= {what: (getattr(before, what), getattr(wanted, what)) for what in SIZES}
     changes = {what: (was, shall) for what, (was, shall) in pairs.items() if was != shall}
     action: Literal["create", "change", "keep"] = "change" if changes else "keep"
@@ -206,12 +219,23 @@ def pacing_of(template: PoolTemplate) -> Pacing | None:
     return None if pacing is None else Pacing(**asdict(pacing))
 
 
+def adaptive_of(template: PoolTemplate) -> Adaptive | None:
+    """Return the adaptive limit of the pools of a template."""
+    adaptive = template.pool.adaptive
+    return None if adaptive is None else Adaptive(**asdict(adaptive))
+
+
 def _difference(name: str, wanted: PoolWanted, pool: Pool | None) -> Difference:
     generation = 0 if pool is None else pool.generation
     before: PoolWanted | Pool = PoolWanted() if pool is None else pool
     changes = {}
+    found = None if pool is None else written_limit(pool)
     for what in PROPERTIES:
         was, shall = getattr(before, what), getattr(wanted, what)
+        if what == "limit" and pool is not None:
+            was = found
+            if was == shall and acts(pool) and acts(wanted):
+                wanted = replace(wanted, limit=pool.limit)  # what the pool has found stays
         if what == "pacing":
             was = paced(was, before.limit, before.hold)
             units = pool.units if wanted.limit is None and pool is not None else wanted.limit
@@ -233,7 +257,7 @@ def described(pool: Pool) -> dict[str, Any]:
     usual = PoolWanted()
     wanted = {
         name: value
-        for name, value in wanted_of(pool).items()
+        for name, value in {**wanted_of(pool), "limit": written_limit(pool)}.items()
         if name in PROPERTIES and value != getattr(usual, name)
     }
     return {

@@ -5,7 +5,7 @@ import pytest
 from moorage.core.admission import pools, templates
 from moorage.core.admission.facts import Changes
 from moorage.core.admission.templates import TemplateWish
-from moorage.core.clock import HOUR, SECOND
+from moorage.core.clock import HOUR, SECOND, Instant
 from moorage.core.errors import Code
 from moorage.core.limits import TEMPLATES_MAX
 from tests.core.admission.build import Refused, World, spec
@@ -295,7 +295,10 @@ def test_a_pacing_may_follow_from_the_hold() -> None:
     world = Templates()
     world.wish("a/*", TemplateWish(spec(10, hold=100 * SECOND), HOUR, 1, paced=True))
     made = world.facts.templates["a/*"].spec
-    assert made.pacing == pools.paced(None, world.facts, spec(10, hold=100 * SECOND)).pacing
+    assert (
+        made.pacing
+        == pools.paced(None, world.facts, spec(10, hold=100 * SECOND), Instant(0)).pacing
+    )
     assert made.pacing is not None
 
 

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from moorage.cli.support.durations import AUTO, NONE, duration_text, pacing_text
+from moorage.cli.support.views.adaptive_text import adaptive_text
 from moorage.core.admission.model import FREE, LEASED
 from moorage.core.admission.model import Pacing as CorePacing
 from moorage.core.admission.pacing import is_default, pacing_default
@@ -26,6 +27,17 @@ def wanted_of(pool: Pool) -> dict[str, Any]:
     if _follows(pool):
         wanted["pacing"] = AUTO
     return wanted
+
+
+def acts(pool: Pool | PoolWanted) -> bool:
+    """Return whether the limit of a pool moves by itself."""
+    return pool.adaptive is not None and pool.adaptive.mode == "act"
+
+
+def written_limit(pool: Pool) -> int | None:
+    """Return the limit that an operator has set; an adaptive one may have moved from there."""
+    test = pool.adaptive_test
+    return pool.limit if test is None or not acts(pool) else test.configured
 
 
 def _follows(pool: Pool) -> bool:
@@ -84,6 +96,8 @@ def property_text(name: str, value: Any) -> str:
     """Return a property of a pool in the form that its option accepts."""
     if name == "pacing":
         return pacing_text(value)
+    if name == "adaptive":
+        return adaptive_text(value)
     if value is None:
         return NONE
     return duration_text(value) if name in DURATIONS or name == IDLE else plain_text(value)
