@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from msgspec import json
 
-from moorage.core.admission.model import Adaptive, Counts, Lease
+from moorage.core.admission.model import Adaptive, Counts, Lease, Result
 from moorage.core.admission.requests import Proof
 from moorage.core.errors import Code
 from moorage.service.admission.lease_cases import LeaseOutcome, LeaseRelease
@@ -38,10 +38,10 @@ async def full(admission: Admission, limit: int, settings: Adaptive) -> list[Lea
     return leases[:-1]
 
 
-async def report(admission: Admission, lease: Lease, result: str, cause: str = "") -> None:
+async def report(admission: Admission, lease: Lease, result: Result, cause: str = "") -> None:
     """Report an outcome and give the unit back."""
     proof = Proof(lease.owner, lease.token)
-    await admission.change(LeaseOutcome(lease.id, proof, result, "", cause))  # type: ignore[arg-type]
+    await admission.change(LeaseOutcome(lease.id, proof, result, "", cause))
     await admission.change(LeaseRelease(lease.id, proof))
 
 

@@ -17,6 +17,7 @@ from msgspec import json
 from moorage.core.admission.adaptive.rule import BUSY_MAX, most
 from moorage.core.admission.model import Adaptation, Adaptive, Pool
 from moorage.core.clock import SECOND
+from moorage.core.ids import LeaseId
 from tests.core.admission.build import World
 
 HOLD = 100 * SECOND
@@ -167,7 +168,9 @@ class Machine(RuleBasedStateMachine):
 
     def granted(self) -> list[str]:
         leases = self.world.facts.leases
-        return [one for one, told in self.known.items() if leases[one].granted_at and not told]  # type: ignore[index]
+        return [
+            one for one, told in self.known.items() if leases[LeaseId(one)].granted_at and not told
+        ]
 
     @precondition(lambda self: self.granted())
     @rule(
