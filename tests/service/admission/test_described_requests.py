@@ -50,7 +50,6 @@ OTHER = {
     "forced": True,
     "pull": True,
     "allocations": taking("VCPU"),
-    "group": "g",
 }
 """What makes another request of `REQUEST`."""
 
@@ -58,7 +57,6 @@ SAME = {
     "key": "other",
     "reopen": True,
     "attended": True,
-    "cancel_running": True,  # without a group it means nothing
     "heard_until": Instant(1),
     "roles": frozenset({"admin"}),
     "id": LeaseId("i"),
@@ -91,10 +89,8 @@ def test_the_order_of_members_makes_no_other_request() -> None:
 
 def test_digests_do_not_change() -> None:
     """Digests are stored with leases, and processes of other releases compare them."""
-    grouped = structs.replace(REQUEST, **OTHER)
-    whole = structs.replace(grouped, group="")  # all that releases without groups know
-    digests = [digest_of(one)[:12] for one in (REQUEST, whole, grouped)]
-    assert digests == ["6c21acdbab61", "123d3d9fcfea", "81757b495ee5"]
+    whole = structs.replace(REQUEST, **OTHER)
+    assert [digest_of(one)[:12] for one in (REQUEST, whole)] == ["6c21acdbab61", "123d3d9fcfea"]
 
 
 def test_another_process_continues_an_attempt(tmp_path: Path) -> None:

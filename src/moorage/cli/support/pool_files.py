@@ -17,7 +17,6 @@ import msgspec
 from moorage.cli.support.documents import YAML_ENDINGS, reason_of, yaml_read
 from moorage.cli.support.durations import NONE, pacing_parse
 from moorage.cli.support.output import USAGE, Failure
-from moorage.cli.support.views.adaptive_text import adaptive_parse
 from moorage.cli.support.views.pool_text import (
     PROPERTIES,
     acts,
@@ -153,6 +152,10 @@ def _value(name: str, value: Any) -> Any:
     if value == NONE:
         return None
     if name == "adaptive" and isinstance(value, str):
+        from moorage.cli.support.views.adaptive_text import (
+            adaptive_parse,
+        )  # deferred: most have none
+
         return msgspec.to_builtins(adaptive_parse(value))
     return _seconds(value) if name in DURATIONS else value
 

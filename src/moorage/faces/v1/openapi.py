@@ -66,7 +66,6 @@ _TAGS = {
     "capacity": "How much of each resource class there is, is used, and is free.",
     "explain": "Why a query finds nothing.",
     "pools": "Named limits.",
-    "pool-templates": "Pools that requests make.",
     "leases": "The right to use units of pools, and the tickets that wait for it.",
     "actions": "Actions of operators that are tried first.",
     "agents": "What machines really have, and whether they are used.",

@@ -6,7 +6,6 @@ from datetime import datetime
 from typing import Any
 
 from moorage.cli.support.durations import AUTO, NONE, duration_text, pacing_text
-from moorage.cli.support.views.adaptive_text import adaptive_text
 from moorage.core.admission.model import FREE, LEASED
 from moorage.core.admission.model import Pacing as CorePacing
 from moorage.core.admission.pacing import is_default, pacing_default
@@ -97,6 +96,10 @@ def property_text(name: str, value: Any) -> str:
     if name == "pacing":
         return pacing_text(value)
     if name == "adaptive":
+        from moorage.cli.support.views.adaptive_text import (
+            adaptive_text,
+        )  # deferred: most have none
+
         return adaptive_text(value)
     if value is None:
         return NONE
