@@ -176,12 +176,12 @@ class World:
         made = pools.pause(self.facts, self.moment, self.wall, name, paused, reason, until, by)
         return self.do(made)
 
-    def report(self, key: str, result: Result = "ok", cause: str = "") -> Pool:
-        """Report the outcome of a lease; return the pool `p`."""
+    def report(self, key: str, result: Result = "ok", cause: str = "", pool: str = "p") -> Pool:
+        """Report the outcome of a lease; return one of its pools."""
         self.do(
             leases.outcome(self.facts, self.moment, LeaseId(key), OPERATOR, result, "", cause=cause)
         )
-        return self.facts.pools["p"]
+        return self.facts.pools[pool]
 
     def wait(self, seconds: float) -> list[LeaseId]:
         """Let time pass, with a sweep at every time at which something is due, and at the end."""
