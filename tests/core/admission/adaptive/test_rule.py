@@ -11,8 +11,9 @@ from moorage.core.admission.adaptive.texts import step_text
 from moorage.core.admission.adaptive.texts import test_text as seen_text
 from moorage.core.admission.model import Adaptation, Adaptive, Busy, Counts, Pool, Step
 from moorage.core.admission.pacing import pacing_default
-from moorage.core.clock import MINUTE, SECOND, Instant
+from moorage.core.clock import HOUR, MINUTE, SECOND, Instant
 from moorage.core.errors import Code
+from moorage.core.ids import LeaseId
 from tests.core.admission.build import Refused, World
 
 HOLD = 20 * MINUTE
@@ -338,6 +339,30 @@ def test_settings_are_checked() -> None:
     world.slots("s", "s1")
     with Refused(Code.INVALID):
         world.pool("s", None, adaptive=Adaptive(1, 10))
+
+
+def test_a_cut_leaves_room_for_the_job_that_has_failed() -> None:
+    """Or no job of that size could start, and no outcome would raise the limit again."""
+    world = started(10, hold=None)
+    for job in range(3):
+        world.ask(f"j{job}", {"p": 9})
+        world.now += MINUTE
+        pool = world.report(f"j{job}", "failed")
+        world.release(f"j{job}")
+    assert pool.spec.limit == 9
+    world.now += HOUR
+    world.ask("next", {"p": 9})
+    assert world.facts.leases[LeaseId("next")].state == "granted"
+
+
+def test_a_forced_lease_of_many_units_raises_no_limit() -> None:
+    """A cut is never a rise."""
+    world = started(10, hold=None)
+    for job in range(3):
+        world.ask(f"j{job}", {"p": 50}, forced=True)
+        world.now += MINUTE
+        pool = world.report(f"j{job}", "failed")
+    assert pool.spec.limit == 10
 
 
 def test_what_an_operator_may_change() -> None:

@@ -11,9 +11,11 @@ of the hold if that is shorter. The good outcomes of that minute then count for 
 that a large pool in which 8 % of the starts fail all the time still shows 8 %.
 
 **Steps.** If few starts fail, the limit rises by a tenth, by 1 at least. If too many fail, or some
-are throttled within one hold, it falls to seven tenths at once. A change begins a new test, and for
-one hold after it nothing counts: jobs that fail do so early, so the first reports are too bad. A
-hold means here: as long as the jobs take until they report, if that is longer.
+are throttled within one hold, it falls to seven tenths at once, but never below what the lease has
+that reports: a limit at which no such job may start would never see an outcome again. A change
+begins a new test, and for one hold after it nothing counts: jobs that fail do so early, so the
+first reports are too bad. A hold means here: as long as the jobs take until they report, if that is
+longer.
 """
 
 from collections.abc import Sequence
@@ -136,7 +138,8 @@ def reported(pool: Pool, lease: Lease, at: Instant, result: Result, cause: str) 
     state = _added(settings, state, at, span, result, cause)
     verdict = _verdict(settings, state)
     if verdict is not None:
-        return _stepped(pool, settings, state, at, verdict)
+        least = sum(need.units for need in lease.needs if need.pool == pool.name)
+        return _stepped(pool, settings, state, at, verdict, least)
     if state.counts.ok + state.counts.failed + state.counts.throttled >= most(settings):
         state = _begun_again(state)
     return structs.replace(pool, adaptation=state)
@@ -258,12 +261,18 @@ def _verdict(settings: Adaptive, state: Adaptation) -> Verdict | None:
 
 
 def _stepped(
-    pool: Pool, settings: Adaptive, state: Adaptation, at: Instant, verdict: Verdict
+    pool: Pool, settings: Adaptive, state: Adaptation, at: Instant, verdict: Verdict, least: int
 ) -> Pool:
-    """Take a step, or only advise it; in either case a new test begins."""
+    """Take a step, or only advise it; in either case a new test begins.
+
+    A cut stops at `least` units.
+    """
     spec = pool.spec
     limit = spec.limit or 0
-    after = raised(settings, limit) if verdict == "good" else cut(settings, limit)
+    if verdict == "good":
+        after = raised(settings, limit)
+    else:
+        after = min(limit, max(cut(settings, limit), least))
     acts = settings.mode == "act" and after != limit
     step = Step(at, verdict, limit, after, state.counts, acts)
     begun = structs.replace(_begun_again(state), last=step)
