@@ -350,6 +350,8 @@ def _outcome_of(error: BaseException | None) -> tuple[str, str, str] | None:
     """Return the outcome of a block; None: it was interrupted from outside."""
     if error is None or (isinstance(error, SystemExit) and not error.code):
         return "ok", "", ""
+    if isinstance(error, (AskedToStopError, LeaseLostError)):
+        return None
     if isinstance(error, (Exception, SystemExit)):
         kind = type(error).__name__
         return "failed", kind, kind[:CAUSE_LENGTH_MAX]
