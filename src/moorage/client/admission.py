@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from moorage.client.calling import Room
 from moorage.client.slots import Slots
@@ -15,8 +15,6 @@ from moorage.wire.admission import (
     LeaseWanted,
     Pool,
     PoolPage,
-    PoolTemplate,
-    PoolTemplateWanted,
     PoolWanted,
     Verified,
 )
@@ -25,6 +23,9 @@ from moorage.wire.operations.operation import Operation
 from moorage.wire.pages import PAGE_MAX
 from moorage.wire.pools.past import PoolHistory, Rehearsal, RehearsalWanted
 from moorage.wire.pools.reports import PoolContents, PoolReport
+
+if TYPE_CHECKING:
+    from moorage.wire.pools.templates import PoolTemplate, PoolTemplateWanted
 
 CLEARING_SECONDS = 60.0
 """How much longer than usual the end of all leases of an owner may take."""

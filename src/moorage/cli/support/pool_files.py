@@ -5,12 +5,14 @@ A file has the table `pools`, from names of pools to their properties, which are
 their pools and `idle` and `pools_max`, or both. Durations are seconds, or texts such as `20m`.
 """
 
+from __future__ import annotations
+
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import msgspec
 
@@ -30,11 +32,12 @@ from moorage.wire.admission import (
     Adaptive,
     Pacing,
     Pool,
-    PoolTemplate,
-    PoolTemplateWanted,
     PoolWanted,
 )
 from moorage.wire.durations import seconds_of
+
+if TYPE_CHECKING:
+    from moorage.wire.pools.templates import PoolTemplate, PoolTemplateWanted
 
 T = TypeVar("T")
 
@@ -117,6 +120,8 @@ def _converted(
 
 def _template(properties: Any) -> PoolTemplateWanted:
     """Return the description of a template. Raises ValueError."""
+    from moorage.wire.pools.templates import PoolTemplateWanted  # deferred: most files have none
+
     if not isinstance(properties, dict):
         raise ValueError("the properties of a template must be a table")
     sizes = {name: value for name, value in properties.items() if name in SIZES}
@@ -196,6 +201,8 @@ def template_differences(
 def _template_difference(
     name: str, wanted: PoolTemplateWanted, template: PoolTemplate | None
 ) -> Difference:
+    from moorage.wire.pools.templates import PoolTemplateWanted  # deferred: see above
+
     usual = PoolTemplateWanted(pool=PoolWanted())
     before: PoolTemplateWanted | PoolTemplate = usual if template is None else template
     pairs = {what: (getattr(before.pool, what), getattr(wanted.pool, what)) for what in PROPERTIES}
