@@ -86,6 +86,7 @@ WRONG = {
     "[pools.a]\nlimit = 1\nttl = 1e9": "pool a: ttl must be",
     "[pools.a]\nlimit = 1\nadaptive = '2-9'": "pool a: The limit 1 is not from adaptive.floor",
     "[pools.a]\nlimit = 1\nadaptive = '9'": "pool a: '9' is not an adaptive limit",
+    "[pools.a]\nlimit = 3\nadaptive = {floor = 1, ceiling = 9, moed = 'act'}": "mean 'mode'?",
     "[templates.'a-*']\nlimit = 1\nadaptive = '2-9'": "template a-*: The limit 1 is not from",
     "[pools.there]\nlimit = 'none'": "Pool 'there' has no slots, so it needs a limit",
 }

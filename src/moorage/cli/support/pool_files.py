@@ -156,12 +156,8 @@ def _value(name: str, value: Any) -> Any:
         return _pacing(value)
     if value == NONE:
         return None
-    if name == "adaptive" and isinstance(value, str):
-        from moorage.cli.support.views.adaptive_text import (
-            adaptive_parse,
-        )  # deferred: most have none
-
-        return msgspec.to_builtins(adaptive_parse(value))
+    if name == "adaptive":
+        return _adaptive(value)
     return _seconds(value) if name in DURATIONS else value
 
 
@@ -170,12 +166,28 @@ def _pacing(value: Any) -> Any:
         parsed = pacing_parse(value)
         return msgspec.to_builtins(parsed)
     if isinstance(value, dict):
-        known = [field.name for field in fields(Pacing)]
-        unknown = value.keys() - {*known}
-        if unknown:
-            raise ValueError(_unknown(min(map(str, unknown)), known))
+        _check_known(value, Pacing)
         return {name: one if name == "burst" else _seconds(one) for name, one in value.items()}
     return value
+
+
+def _adaptive(value: Any) -> Any:
+    if isinstance(value, str):
+        # Deferred: most pools have no adaptive limit.
+        from moorage.cli.support.views.adaptive_text import adaptive_parse
+
+        return msgspec.to_builtins(adaptive_parse(value))
+    if isinstance(value, dict):
+        _check_known(value, Adaptive)
+    return value
+
+
+def _check_known(value: dict[Any, Any], type_: type[Pacing | Adaptive]) -> None:
+    """Raise ValueError if a table has a property that the type does not have."""
+    known = [field.name for field in fields(type_)]
+    unknown = value.keys() - {*known}
+    if unknown:
+        raise ValueError(_unknown(min(map(str, unknown)), known))
 
 
 def _seconds(value: Any) -> Any:
