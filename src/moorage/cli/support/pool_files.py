@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import msgspec
 
 from moorage.cli.support.documents import YAML_ENDINGS, reason_of, yaml_read
-from moorage.cli.support.durations import NONE, pacing_parse
+from moorage.cli.support.durations import AUTO, NONE, pacing_parse
 from moorage.cli.support.output import USAGE, Failure
 from moorage.cli.support.views.pool_text import (
     PROPERTIES,
@@ -276,28 +276,48 @@ def _difference(name: str, wanted: PoolWanted, pool: Pool | None) -> Difference:
 
 def described(pool: Pool) -> dict[str, Any]:
     """Return the properties of a pool as in a file, without those that have their defaults."""
-    usual = PoolWanted()
-    wanted = {
-        name: value
-        for name, value in {**wanted_of(pool), "limit": written_limit(pool)}.items()
-        if name in PROPERTIES and value != getattr(usual, name)
-    }
-    return {
-        name: value
-        if isinstance(value, int | dict | list) and name not in DURATIONS
-        else property_text(name, value)
-        for name, value in sorted(wanted.items(), key=lambda item: PROPERTIES.index(item[0]))
-    }
+    return _unusual({**wanted_of(pool), "limit": written_limit(pool)}, PoolWanted())
 
 
-def toml_of(pools: Iterable[Pool]) -> list[str]:
-    """Return the lines of a TOML file that describes pools: applying it to them changes nothing."""
+def template_described(template: PoolTemplate) -> dict[str, Any]:
+    """Return the properties of a template likewise."""
+    from moorage.wire.pools.templates import PoolTemplateWanted  # deferred: see above
+
+    wanted = {name: getattr(template.pool, name) for name in PROPERTIES}
+    wanted["adaptive"] = adaptive_of(template)
+    wanted["pacing"] = pacing_of(template)
+    if wanted["pacing"] == paced(AUTO, template.pool.limit, template.pool.hold):
+        wanted["pacing"] = AUTO
+    sizes = {name: getattr(template, name) for name in SIZES}
+    usual = PoolTemplateWanted(pool=PoolWanted())
+    return _unusual(wanted, usual.pool) | _unusual(sizes, usual)
+
+
+def _unusual(
+    properties: Mapping[str, Any], usual: PoolWanted | PoolTemplateWanted
+) -> dict[str, Any]:
+    found = {}
+    for name in (*PROPERTIES, *SIZES):
+        if name in properties and properties[name] != getattr(usual, name):
+            value = properties[name]
+            plain = isinstance(value, int | dict | list) and name not in DURATIONS
+            found[name] = value if plain else property_text(name, value)
+    return found
+
+
+def toml_of(pools: Iterable[Pool], templates: Iterable[PoolTemplate] = ()) -> list[str]:
+    """Return the lines of a TOML file with pools and templates; applying it changes none."""
     lines = ["[pools]"]
     for pool in pools:
         lines += ["", f"[pools.{_toml(pool.name)}]"]
         if pool.slots:
             lines.append("# The limit of this pool is its slots, which this file does not have.")
         lines += [f"{name} = {_toml(value)}" for name, value in described(pool).items()]
+    for template in templates:
+        lines += ["", f"[templates.{_toml(template.name)}]"]
+        lines += [
+            f"{name} = {_toml(value)}" for name, value in template_described(template).items()
+        ]
     return lines
 
 
