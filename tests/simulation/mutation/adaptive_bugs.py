@@ -87,6 +87,14 @@ ADAPTIVE_BUGS = (
         ADAPTIVE,
     ),
     Bug(
+        "A4",
+        "a cut leaves no room for the job that has failed",
+        RULE,
+        "after = min(limit, max(cut(settings, limit), least))",
+        "after = cut(settings, limit)",
+        ADAPTIVE,
+    ),
+    Bug(
         "A5",
         "no freeze after a change",
         RULE,
