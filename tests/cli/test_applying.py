@@ -46,6 +46,37 @@ def test_apply(cli: Cli) -> None:
     assert "none.toml" in cli.refusal(2, "apply", "-f", "none.toml", "--yes")
 
 
+ADAPTIVE = """
+[pools."adaptive/one"]
+limit = 10
+adaptive = "act:5-20:bad=10%"
+
+[templates."adaptive/any-*"]
+limit = 3
+adaptive = {floor = 1, ceiling = 9}
+"""
+
+
+def test_adaptive_limits_in_a_file(cli: Cli) -> None:
+    """Those of pools and of templates are applied once; a changed one is shown as options are."""
+    file = cli.folder / "adaptive.toml"
+    file.write_text(ADAPTIVE)
+    apply = ["apply", "-f", str(file)]
+    output = cli.lines(*apply, "--yes")
+    assert "    adaptive: act:5-20:bad=10%" in output
+    assert "    adaptive: advise:1-9" in output
+    kept = ["= adaptive/one", "= adaptive/any-*", "0 to create, 0 to change, 2 unchanged"]
+    assert cli.lines(*apply, "--yes") == kept
+    shown = dict(
+        line.split(maxsplit=1) for line in cli.lines("pool", "template", "show", "adaptive/any-*")
+    )
+    assert shown["adaptive"] == "advise:1-9"
+    file.write_text(ADAPTIVE.replace("ceiling = 9", "ceiling = 6").replace("5-20", "5-30"))
+    changed = cli.lines(*apply, "--dry-run")
+    assert "    adaptive: advise:1-9 -> advise:1-6" in changed
+    assert "    adaptive: act:5-20:bad=10% -> act:5-30:bad=10%" in changed
+
+
 WRONG = {
     "[pools.a]\nlimit = 1\n[pools.b]\nlimit = -5": "pool b: limit must be from 0 to",
     "[pools.a]\nlimit = 1\n[pools.b]": "Pool 'b' has no slots, so it needs a limit",
@@ -53,6 +84,10 @@ WRONG = {
     "[pools.a]\nlimit = 1\n[pools.A]\nlimit = 1": "pool A: A pool's name must",
     "[pools.a]\nlimit = 1\nttl = '2h'\nttl_max = '1h'": "pool a: ttl must not be above ttl_max",
     "[pools.a]\nlimit = 1\nttl = 1e9": "pool a: ttl must be",
+    "[pools.a]\nlimit = 1\nadaptive = '2-9'": "pool a: The limit 1 is not from adaptive.floor",
+    "[pools.a]\nlimit = 1\nadaptive = '9'": "pool a: '9' is not an adaptive limit",
+    "[pools.a]\nlimit = 3\nadaptive = {floor = 1, ceiling = 9, moed = 'act'}": "mean 'mode'?",
+    "[templates.'a-*']\nlimit = 1\nadaptive = '2-9'": "template a-*: The limit 1 is not from",
     "[pools.there]\nlimit = 'none'": "Pool 'there' has no slots, so it needs a limit",
 }
 

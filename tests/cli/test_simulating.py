@@ -14,25 +14,27 @@ from tests.cli.command import answer, refusal
 from tests.cli.tables.double import on_terminal
 from tests.e2e.support.server import serve
 
-HOWTO = Path(__file__).resolve().parents[2] / "docs/howto/choosing-limits.md"
+FOLDER = Path(__file__).resolve().parents[2] / "docs/howto"
+HOWTOS = [FOLDER / "choosing-limits.md", FOLDER / "adaptive-limit.md"]
 
 
 def how_to_commands() -> list[tuple[str, str]]:
-    """Return the commands of the how-to, each with the output shown there."""
-    blocks = re.findall(r"```console\n(.*?)```", HOWTO.read_text(), re.S)
+    """Return the commands of the how-tos, each with the output shown there."""
+    text = "".join(path.read_text() for path in HOWTOS)
+    blocks = re.findall(r"```console\n(.*?)```", text, re.S)
     return re.findall(r"^\$ moorage (simulate .*)\n((?:[^$].*\n)+)", "".join(blocks), re.M)
 
 
 @pytest.mark.parametrize(("command", "printed"), how_to_commands())
 def test_commands_of_the_how_to(command: str, printed: str) -> None:
-    """Every command of the how-to prints the output shown there, on a terminal."""
+    """Every command of the how-tos prints the output shown there, on a terminal."""
     (said,) = on_terminal("http://127.0.0.1:1", [(100, shlex.split(command))], NO_COLOR="1")
     assert said == printed
 
 
 def test_the_how_to_shows_something() -> None:
-    """The how-to contains commands, so the test above compares something."""
-    assert len(how_to_commands()) == 2
+    """The how-tos contain commands, so the test above compares something."""
+    assert len(how_to_commands()) == 4
 
 
 def test_json_and_chart(tmp_path: Path) -> None:

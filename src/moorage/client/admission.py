@@ -292,10 +292,20 @@ class Admission(Room):
         return self._call(admin.MAKE_SIGN_IN_LINK)
 
     def outcome(
-        self, lease_id: str, result: str, detail: str = "", token: str | None = None
+        self,
+        lease_id: str,
+        result: str,
+        detail: str = "",
+        token: str | None = None,
+        cause: str = "",
     ) -> Lease:
-        """Report the result of what was started with a lease: ok, failed or throttled."""
+        """Report the result of what was started with a lease: ok, failed or throttled.
+
+        `cause`: a short text, the same for failures that belong together.
+        """
         values = {"result": result, "detail": detail, "token": token}
+        if cause:
+            values["cause"] = cause
         return self._call(leases.REPORT_LEASE_OUTCOME, lease_id, body=values)
 
     def verify(self, pool: str, token: str) -> Verified:

@@ -198,6 +198,18 @@ REPORT_LEASES_MAX = 50_000
 SCENES_MAX = 8
 """Limits and pacings that one rehearsal of a pool tries."""
 
+CAUSE_LENGTH_MAX = 64
+"""Characters in the cause of a failed start: a few of them are kept with a pool."""
+
+RATE_MIN, RATE_MAX = 0.0001, 0.9
+"""The failure rates between which an adaptive limit decides: a good and a bad one."""
+
+RATES_APART = 1.5
+"""The bad rate is at least this many times the good one: close rates need too many outcomes."""
+
+THROTTLED_MAX = 20
+"""Throttled starts within one hold that an adaptive limit may wait for."""
+
 OUTCOMES_KEPT_DAYS = 90
 """How long recorded outcomes are kept."""
 

@@ -18,6 +18,7 @@ from prometheus_client.metrics_core import (
 from prometheus_client.registry import Collector
 
 from moorage import __version__
+from moorage.core.admission.adaptive.rule import advised
 from moorage.core.admission.model import Pool
 from moorage.core.clock import SECOND
 from moorage.service.admission.ended import EndedLeases
@@ -49,6 +50,11 @@ _POOL_GAUGES: tuple[tuple[str, str, Callable[[Pool], int | None]], ...] = (
     ("moorage_pool_limit", "Units the pool may grant.", lambda pool: pool.spec.limit),
     ("moorage_pool_occupied", "Units that leases occupy.", lambda pool: pool.occupied),
     ("moorage_pool_waiting", "Tickets in the pool's line.", lambda pool: pool.waiting),
+    (
+        "moorage_pool_adaptive_limit",
+        "The limit that the outcomes of starts suggest; only of pools with an adaptive limit.",
+        advised,
+    ),
     ("moorage_pool_paused", "1: the pool is paused.", lambda pool: int(pool.paused)),
 )
 

@@ -14,7 +14,18 @@ from moorage.wire.defaults import (
     TTL_SECONDS,
     TTL_SECONDS_MAX,
 )
-from moorage.wire.enums import Cause, Choose, Expire, OnRetry, Order, Result, State, Until
+from moorage.wire.enums import (
+    AdaptiveMode,
+    Cause,
+    Choose,
+    Expire,
+    OnRetry,
+    Order,
+    Result,
+    State,
+    Until,
+    Verdict,
+)
 from moorage.wire.pages import PageAsked
 from moorage.wire.slots import LateRelease
 
@@ -35,6 +46,69 @@ class Pacing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Adaptive:
+    """How the limit follows the outcomes of starts, between `floor` and `ceiling`.
+
+    It rises by a tenth if the share of failed starts is `good`, and falls to seven tenths if it is
+    `bad`, or if `throttled` starts are throttled within one hold. `mode` advise only says so.
+    """
+
+    floor: int
+    ceiling: int
+    mode: AdaptiveMode = "advise"
+    good: float = 0.02
+    bad: float = 0.08
+    throttled: int = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdaptiveStep:
+    """What an adaptive limit has decided, and the outcomes that were its evidence.
+
+    `acted`: the limit was changed; otherwise it is advice, or the limit is at its floor or ceiling.
+    `text` is the same for people.
+    """
+
+    at: datetime
+    verdict: Verdict
+    before: int
+    after: int
+    acted: bool
+    ok: int
+    failed: int
+    throttled: int
+    correlated: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdaptiveTest:
+    """The test of an adaptive limit, which has begun after its last decision.
+
+    `limit` is what it would set now: the last advice, or the present limit. `configured` is the
+    limit that an operator has set. `leaning` is from -1 (good: a decision) to 1 (bad). `ok`,
+    `failed` and `throttled` count the outcomes while at least 80 % of the limit was in use;
+    `correlated` of them had the cause of another within a minute; `aside` are all others, which do
+    not count. Until `frozen_until` none does, because the limit was just changed. `hold` is the
+    number of seconds that it goes by: the pool's hold, or how long its jobs take. `text` is the
+    same for people.
+    """
+
+    limit: int
+    configured: int
+    leaning: float
+    ok: int
+    failed: int
+    throttled: int
+    correlated: int
+    aside: int
+    frozen_until: datetime | None
+    hold: float
+    text: str
+    last: AdaptiveStep | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PoolWanted:
     """The complete description of a pool; an omitted field has its default.
 
@@ -50,6 +124,8 @@ class PoolWanted:
     hold ends it.
 
     `native_slots`: the pool has named slots, which `/v1/pools/{name+}:slots` makes, and no limit.
+    `adaptive`: the limit follows the outcomes of starts; null: it stays as it is set. Who names the
+    present limit keeps what it has found; another one is a new start.
 
     `order` newest: of the tickets with one priority, the one that was asked for last goes first, so
     that others may wait for ever; only their patience bounds that.
@@ -82,6 +158,7 @@ class PoolWanted:
     member_group: str | None = None
     native_slots: bool = False
     order: Order = "oldest"
+    adaptive: Adaptive | None = None
     generation: int | None = None
     """Refuse if the pool has another generation; 0: refuse if the pool exists; null: no check."""
 
@@ -162,6 +239,9 @@ class Pool:
     paused_until: datetime | None = None
     paused_by: str = ""
     overstay: Overstay | None = None
+    adaptive: Adaptive | None = None
+    adaptive_test: AdaptiveTest | None = None
+    """The test of the adaptive limit; null: the pool has none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -474,10 +554,15 @@ class MoveWanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutcomeWanted(HolderProof):
-    """The outcome of what was started; the first report counts."""
+    """The outcome of what was started; the first report counts.
+
+    `cause` is a short text, the same for failures that belong together, such as `HTTP 429`: an
+    adaptive limit counts those of one minute once.
+    """
 
     result: Result
     detail: str = ""
+    cause: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

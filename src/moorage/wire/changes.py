@@ -11,6 +11,7 @@ from typing import Any
 
 from moorage.wire.dataclass import dataclass
 from moorage.wire.enums import (
+    AdaptiveMode,
     AgentState,
     Cause,
     Expire,
@@ -23,6 +24,7 @@ from moorage.wire.enums import (
     Result,
     Silence,
     State,
+    Verdict,
 )
 from moorage.wire.reporter_values import ReporterGroupValue, ReporterValue
 
@@ -130,6 +132,48 @@ class PacingValue:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AdaptiveValue:
+    """How the limit of a pool follows the outcomes of starts."""
+
+    floor: int
+    ceiling: int
+    mode: AdaptiveMode
+    good: float
+    bad: float
+    throttled: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdaptiveCountsValue:
+    """The outcomes that were the evidence of a step."""
+
+    ok: int
+    failed: int
+    throttled: int
+    correlated: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdaptiveStepValue:
+    """The last decision of an adaptive limit, with its evidence. `at` is service time."""
+
+    at: datetime
+    verdict: Verdict
+    before: int
+    after: int
+    counts: AdaptiveCountsValue
+    acted: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdaptationValue:
+    """The state of an adaptive limit: the limit that an operator has set, and the last step."""
+
+    configured: int
+    last: AdaptiveStepValue | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PoolSpecValue:
     """The settings of a pool; durations are in seconds."""
 
@@ -154,6 +198,7 @@ class PoolSpecValue:
     member_group: str | None
     native_slots: bool | None
     order: Order | None
+    adaptive: AdaptiveValue | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,6 +237,7 @@ class PoolValue:
     created_at: datetime
     updated_at: datetime
     on_demand: OnDemandValue | None
+    adaptation: AdaptationValue | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -276,6 +322,7 @@ class OutcomeValue:
     detail: str
     limit: int
     occupied: int
+    cause: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

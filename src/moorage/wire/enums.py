@@ -24,6 +24,11 @@ Result = Literal["ok", "failed", "throttled"]
 
 Choose = Literal["least_loaded", "order"]
 """Which of several alternatives that fit is granted: the least loaded one, or the first."""
+AdaptiveMode = Literal["advise", "act"]
+"""Whether an adaptive limit only says what it would do, or does it."""
+
+Verdict = Literal["good", "bad", "throttled"]
+"""Few of the starts fail, or too many; or the system behind a pool has throttled some of them."""
 
 OnRetry = Literal["keep", "requeue"]
 Order = Literal["oldest", "newest"]

@@ -71,7 +71,18 @@ def test_an_export_has_the_templates(cli: Cli) -> None:
     """In place of the pools that requests have made; applying it changes none of them."""
     words = ["--limit", "2", "--hold", "45m", "--order", "newest", "--idle", "90s"]
     cli.lines("pool", "template", "create", "tpl/*", *words, "--pools-max", "7")
-    cli.lines("pool", "template", "create", "tpl/b/*", "--limit", "1", "--pacing", "none")
+    cli.lines(
+        "pool",
+        "template",
+        "create",
+        "tpl/b/*",
+        "--limit",
+        "1",
+        "--pacing",
+        "none",
+        "--adaptive",
+        "1-4:bad=9%",
+    )
     cli.ask("tpl/made")
     toml, yaml = cli.folder / "all.toml", cli.folder / "all.yaml"
     toml.write_text("\n".join(cli.lines("pool", "export")))

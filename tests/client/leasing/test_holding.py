@@ -6,6 +6,7 @@ import threading
 import pytest
 
 from moorage.client import (
+    AskedToStopError,
     Client,
     ConfigurationError,
     LeaseLostError,
@@ -50,7 +51,13 @@ def test_several_pools_are_granted_together(client: Client) -> None:
 
 @pytest.mark.parametrize(
     ("error", "outcome"),
-    [(KeyError("x"), "failed"), (SystemExit(3), "failed"), (KeyboardInterrupt(), None)],
+    [
+        (KeyError("x"), "failed"),
+        (SystemExit(3), "failed"),
+        (KeyboardInterrupt(), None),
+        (AskedToStopError("l", "a newer request waits"), None),
+        (LeaseLostError("l", "revoked"), None),
+    ],
 )
 def test_an_exception_releases(client: Client, error: BaseException, outcome: str | None) -> None:
     """An exception passes through, the lease is released, and the outcome is that of the block."""

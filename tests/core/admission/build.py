@@ -7,7 +7,17 @@ from moorage.core.admission import expiry, leases, operator_actions, pools
 from moorage.core.admission.admit import TicketsNeeded, admit, order
 from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Changes, Facts, Line
-from moorage.core.admission.model import FREE, LEASED, Lease, Need, Pool, PoolSpec, Slot, due_of
+from moorage.core.admission.model import (
+    FREE,
+    LEASED,
+    Lease,
+    Need,
+    Pool,
+    PoolSpec,
+    Result,
+    Slot,
+    due_of,
+)
 from moorage.core.admission.requests import LeaseRequest, Proof
 from moorage.core.clock import SECOND, Instant
 from moorage.core.errors import Code, Error
@@ -181,6 +191,13 @@ class World:
         until = None if seconds is None else Instant(self.now + round(seconds * SECOND))
         made = pools.pause(self.facts, self.moment, self.wall, name, paused, reason, until, by)
         return self.do(made)
+
+    def report(self, key: str, result: Result = "ok", cause: str = "", pool: str = "p") -> Pool:
+        """Report the outcome of a lease; return one of its pools."""
+        self.do(
+            leases.outcome(self.facts, self.moment, LeaseId(key), OPERATOR, result, "", cause=cause)
+        )
+        return self.facts.pools[pool]
 
     def wait(self, seconds: float) -> list[LeaseId]:
         """Let time pass, with a sweep at every time at which something is due, and at the end."""

@@ -186,5 +186,6 @@ def arrival(stay: JobTimes) -> int:
 
 
 def moved(stay: JobTimes, by: int) -> JobTimes:
-    """Return a job's times, shifted by `by`."""
-    return JobTimes(stay.arrived + by, (stay.started or 0) + by, (stay.ended or 0) + by, stay.units)
+    """Return a job's times, shifted by `by`, with the outcome that each recorded job reports."""
+    started, ended = (stay.started or 0) + by, (stay.ended or 0) + by
+    return JobTimes(stay.arrived + by, started, ended, stay.units, "ok")

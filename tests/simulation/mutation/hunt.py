@@ -1,7 +1,8 @@
 """Runs seeds until one of them fails.
 
 Run it as `python -m tests.simulation.mutation.hunt WHAT`: rules, slots, service, fleet, agent,
-provisioning, reporters, metal3, spellings, roots, client, search, presence or reshapes.
+provisioning, reporters, metal3, spellings, roots, client, search, presence, reshapes or
+adaptive.
 
 Prints which one, and why. Exit code 1: one has failed; 0: all have passed, nothing was caught.
 """
@@ -20,6 +21,7 @@ from tests.simulation.admission.slots_play import SlotsPlay
 from tests.simulation.fleet.simulation import FleetSimulation
 from tests.simulation.metal3.simulation import Metal3Simulation
 from tests.simulation.mutation.bug import (
+    ADAPTIVE,
     AGENT,
     CLIENT,
     FLEET,
@@ -48,6 +50,10 @@ SEEDS = {
     METAL3: 200,
 }
 TESTS = {
+    ADAPTIVE: (
+        *(f"tests/core/admission/adaptive/test_{name}.py" for name in ("rule", "machine")),
+        "tests/core/admission/adaptive/test_sequential_test.py",
+    ),
     AGENT: ("tests/client/agent", "tests/service/fleet"),
     SPELLINGS: (
         "tests/integrations/ironic/test_disguises.py",

@@ -1,7 +1,8 @@
 """`moorage simulate`: shows the effect of a limit and a pacing before they are applied."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -10,16 +11,19 @@ import click
 from moorage.cli.support import completion
 from moorage.cli.support.command import administering, at_server
 from moorage.cli.support.durations import AUTO, NONE, DurationType, pacing_parse, pacing_text
-from moorage.cli.support.jobs import crowd, history, trace
+from moorage.cli.support.jobs import capacity, crowd, history, trace
 from moorage.cli.support.options import WholeNumber, example, json_option, wide_option
 from moorage.cli.support.output import FAILED, USAGE, Failure, show_json
 from moorage.cli.support.pool_files import read
 from moorage.cli.support.tables import Column, show_rows
+from moorage.cli.support.views.adaptive_text import adaptive_parse, adaptive_text
 from moorage.cli.support.views.pool_text import changed_of, paced
 from moorage.cli.support.views.simulate_chart import Series, draw
 from moorage.client.admission import Admission
 from moorage.client.run.durations import spoken
-from moorage.core.admission.forecast.simulate import Job, JobTimes, Summary, simulate_pool, summary
+from moorage.core.admission.forecast.cloud import Cloud
+from moorage.core.admission.forecast.simulate import Job, JobTimes, Summary, rehearse, summary
+from moorage.core.admission.forecast.statistics import Steps
 from moorage.core.clock import SECOND
 from moorage.core.errors import Error
 from moorage.service.admission.pool_specs import spec_of
@@ -37,6 +41,15 @@ COLUMNS = (
     Column("p90", right=True),
     Column("p99", right=True),
 )
+OUTCOMES = (
+    Column("adaptive"),
+    Column("ok", right=True),
+    Column("failed", right=True),
+    Column("throttled", right=True),
+    Column("last limit", right=True),
+)
+"""Columns of simulations in which jobs have outcomes."""
+
 ACTUAL = "as it was"
 JOBS_MAX = 1_000_000
 """This many jobs take about a gigabyte of memory, and minutes."""
@@ -50,13 +63,28 @@ class Scene:
     """None: no limit, or the replayed history."""
     pacing: str
     stays: Sequence[JobTimes]
+    adaptive: str = NONE
+    limits: Steps = field(default_factory=list)
+    """The limit over time."""
 
     @property
     def label(self) -> str:
         """Its name in a chart."""
         if self.pacing == ACTUAL:
             return ACTUAL
-        return f"limit {NONE if self.limit is None else self.limit}, pacing {self.pacing}"
+        adaptive = "" if self.adaptive == NONE else f", adaptive {self.adaptive}"
+        limit = NONE if self.limit is None else self.limit
+        return f"limit {limit}, pacing {self.pacing}{adaptive}"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What all scenes of a simulation share."""
+
+    name: str
+    jobs: list[Job]
+    cloud: Cloud | None
+    seed: int
 
 
 class ListOf(click.ParamType[Any]):
@@ -86,6 +114,7 @@ def _limit(text: str) -> int | None:
     epilog=example(
         "moorage simulate --jobs 100 --hold 20m --limit 10,50,none --pacing auto,none",
         "moorage simulate --replay install/azure --limit 30,50 --svg azure.svg",
+        "moorage simulate --jobs 400 --hold 20m --limit 30,none --cloud 50 --adaptive none,10-100",
     )
 )
 @administering
@@ -125,8 +154,24 @@ def _limit(text: str) -> int | None:
     help="Comma-separated pacings to try: INTERVAL[xBURST][+JITTER], auto or none.",
 )
 @click.option(
-    "--seed", type=WholeNumber(0), default=0, help="Seed of the random jitter and spread."
+    "--adaptive",
+    "adaptives",
+    type=ListOf("adaptive limits", adaptive_parse),
+    help="Comma-separated adaptive limits to try, as of `moorage pool create`; they act.",
 )
+@click.option(
+    "--cloud",
+    type=ListOf("capacities", str),
+    help="Comma-separated capacities of the system behind the pool, UNITS[@TIME]: what exceeds"
+    " them is throttled.",
+)
+@click.option(
+    "--failures",
+    type=click.FloatRange(0, 100),
+    default=1.0,
+    help="Percentage of the jobs that fail at any load, with --cloud.",
+)
+@click.option("--seed", type=WholeNumber(0), default=0, help="Seed of all that is random.")
 @click.option(
     "--svg",
     "chart_file",
@@ -149,8 +194,9 @@ def simulate(
 ) -> None:
     """Simulate limits and pacings with the decisions of the server, without waiting.
 
-    Each limit is tried with each pacing on the same jobs. The jobs come from exactly one of --jobs,
-    --trace and --replay.
+    Each limit is tried with each pacing, and with each adaptive limit, on the same jobs. The jobs
+    come from exactly one of --jobs, --trace and --replay. With --cloud, jobs that fail are tried
+    again; without it, replayed jobs report what they have reported.
     """
     if sum(source is not None for source in (jobs, trace_file, replay)) != 1:
         raise Failure(USAGE, "pass exactly one of --jobs, --trace and --replay")
@@ -167,13 +213,21 @@ def simulate(
         raise Failure(USAGE, f"the limit of {name} follows the members of a group: give --limit")
     limits = pool_options["limits"] or [wanted.limit]
     pacings = pool_options["pacings"] or [wanted.pacing]
-    for limit in limits:
-        for pacing in pacings:
-            scenes.append(_scene(name, _fixed(wanted, limit, pacing), comers, seed))
+    adaptives = pool_options["adaptives"] or [None]
+    setting = Setting(name, comers, _cloud(pool_options, seed), seed)
+    for limit, pacing, adaptive in product(limits, pacings, adaptives):
+        if limit is None and adaptive is not None:
+            continue  # nothing can adapt
+        acting = None if adaptive is None else replace(adaptive, mode="act")
+        scenes.append(_scene(setting, replace(_fixed(wanted, limit, pacing), adaptive=acting)))
     if chart_file is not None:
-        _write(chart_file, draw(f"Pool {name}", [Series(one.label, one.stays) for one in scenes]))
+        _write(chart_file, draw(f"Pool {name}", [_series(one) for one in scenes]))
+    tested = setting.cloud is not None or adaptives != [None]
     if as_json:
         show_json([_as_json(scene) for scene in scenes])
+    elif tested:
+        rows = [_row(scene) + _outcomes(scene) for scene in scenes]
+        show_rows((*COLUMNS, *OUTCOMES), rows, wide=wide)
     else:
         show_rows(COLUMNS, [_row(scene) for scene in scenes], wide=wide)
 
@@ -201,21 +255,46 @@ def _replayed(pool: str) -> tuple[str, PoolWanted, list[Job], list[JobTimes]]:
 
 def _fixed(wanted: PoolWanted, limit: int | None, pacing: Any) -> PoolWanted:
     """Return a pool with a fixed limit."""
-    return replace(wanted, limit=limit, pacing=pacing, per_member=None, member_group=None)
+    return replace(
+        wanted,
+        limit=limit,
+        pacing=pacing,
+        per_member=None,
+        member_group=None,
+        native_slots=False,
+        adaptive=None,
+    )
 
 
-def _scene(name: str, wanted: PoolWanted, jobs: list[Job], seed: int) -> Scene:
+def _cloud(options: Mapping[str, Any], seed: int) -> Cloud | None:
+    """Return the system behind the pool; None: none. Raises Failure: 2."""
+    if options["cloud"] is None:
+        return None
+    try:
+        units = capacity(",".join(options["cloud"]))
+    except ValueError as error:
+        raise Failure(USAGE, f"--cloud: {error}") from None
+    return Cloud(units, options["failures"] / 100, seed)
+
+
+def _series(scene: Scene) -> Series:
+    limits = [] if scene.adaptive == NONE else scene.limits
+    return Series(scene.label, scene.stays, limits)
+
+
+def _scene(setting: Setting, wanted: PoolWanted) -> Scene:
     """Simulate one limit and one pacing. Raises Failure: 2."""
-    unlimited = sum(job.units for job in jobs)
+    unlimited = sum(job.units for job in setting.jobs)
     limit = unlimited if wanted.limit is None else wanted.limit
     pacing = paced(wanted.pacing, wanted.limit, wanted.hold)
     try:
-        stays = simulate_pool(
-            name, spec_of(replace(wanted, limit=limit, pacing=pacing)), jobs, seed=seed
-        )
+        spec = spec_of(replace(wanted, limit=limit, pacing=pacing))
+        found = rehearse(setting.name, spec, setting.jobs, setting.cloud, seed=setting.seed)
     except (Error, ValueError) as error:
         raise Failure(USAGE, f"{error}") from None
-    return Scene(wanted.limit, _pacing_shown(wanted.pacing, pacing), stays)
+    shown = _pacing_shown(wanted.pacing, pacing)
+    adaptive = adaptive_text(wanted.adaptive)
+    return Scene(wanted.limit, shown, found.stays, adaptive, found.limits)
 
 
 def _pacing_shown(wanted: Pacing | str | None, pacing: Pacing | None) -> str:
@@ -238,6 +317,13 @@ def _row(scene: Scene) -> list[str]:
     ]
 
 
+def _outcomes(scene: Scene) -> list[str]:
+    summed = summary(scene.stays)
+    last = str(scene.limits[-1][1]) if scene.limits and scene.limit is not None else "-"
+    counts = [str(summed.ok), str(summed.failed), str(summed.throttled)]
+    return [scene.adaptive, *counts, last]
+
+
 def _as_json(scene: Scene) -> dict[str, Any]:
     summed: Summary = summary(scene.stays)
     return {
@@ -253,6 +339,11 @@ def _as_json(scene: Scene) -> dict[str, Any]:
         "waited_seconds": None
         if summed.waited is None
         else [one / SECOND for one in summed.waited],
+        "adaptive": None if scene.adaptive == NONE else scene.adaptive,
+        "ok": summed.ok,
+        "failed": summed.failed,
+        "throttled": summed.throttled,
+        "limits": [{"seconds": at / SECOND, "limit": limit} for at, limit in scene.limits],
     }
 
 

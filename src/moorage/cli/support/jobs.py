@@ -11,6 +11,7 @@ from moorage.core.admission.forecast.simulate import Job, JobTimes, PastLease, j
 from moorage.core.clock import SECOND, Instant
 from moorage.service.values import instant_of
 from moorage.wire.admission import Lease
+from moorage.wire.durations import seconds_of
 
 COLUMNS = "arrive_seconds,hold_or_duration_seconds[,units[,owner[,priority]]]"
 
@@ -19,6 +20,20 @@ def crowd(count: int, spread: float, seed: int) -> list[Job]:
     """Return jobs that arrive at random within `spread` seconds; each lasts for its hold."""
     dice = Random(seed)
     return [Job(round(dice.uniform(0, spread) * SECOND)) for _ in range(count)]
+
+
+def capacity(text: str) -> list[tuple[int, int]]:
+    """Parse UNITS[@TIME],... as the capacity of a cloud over time. Raises ValueError."""
+    found: list[tuple[int, int]] = []
+    for part in text.split(","):
+        units, at, since = part.strip().partition("@")
+        begins = round(seconds_of(since) * SECOND) if at else 0
+        if not units.isdecimal() or (found and begins <= found[-1][0]):
+            raise ValueError(
+                f"{part!r} is not UNITS@TIME, later than what is before it (for example 50,25@2h)"
+            )
+        found.append((begins, int(units)))
+    return found
 
 
 def trace(path: str) -> list[Job]:
@@ -58,6 +73,7 @@ def history(pool: str, leases: Iterable[Lease]) -> tuple[list[Job], list[JobTime
             units=sum(need.units for need in lease.needs if need.pool == pool),
             owner=lease.owner,
             rank=-lease.priority,
+            outcome=lease.outcome,
         )
         for lease in leases
     ]

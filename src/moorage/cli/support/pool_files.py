@@ -19,9 +19,17 @@ import msgspec
 from moorage.cli.support.documents import YAML_ENDINGS, reason_of, yaml_read
 from moorage.cli.support.durations import AUTO, NONE, pacing_parse
 from moorage.cli.support.output import USAGE, Failure
-from moorage.cli.support.views.pool_text import PROPERTIES, paced, property_text, wanted_of
+from moorage.cli.support.views.pool_text import (
+    PROPERTIES,
+    acts,
+    paced,
+    property_text,
+    wanted_of,
+    written_limit,
+)
 from moorage.wire.admission import (
     DURATIONS,
+    Adaptive,
     Pacing,
     Pool,
     PoolWanted,
@@ -148,6 +156,8 @@ def _value(name: str, value: Any) -> Any:
         return _pacing(value)
     if value == NONE:
         return None
+    if name == "adaptive":
+        return _adaptive(value)
     return _seconds(value) if name in DURATIONS else value
 
 
@@ -156,12 +166,28 @@ def _pacing(value: Any) -> Any:
         parsed = pacing_parse(value)
         return msgspec.to_builtins(parsed)
     if isinstance(value, dict):
-        known = [field.name for field in fields(Pacing)]
-        unknown = value.keys() - {*known}
-        if unknown:
-            raise ValueError(_unknown(min(map(str, unknown)), known))
+        _check_known(value, Pacing)
         return {name: one if name == "burst" else _seconds(one) for name, one in value.items()}
     return value
+
+
+def _adaptive(value: Any) -> Any:
+    if isinstance(value, str):
+        # Deferred: most pools have no adaptive limit.
+        from moorage.cli.support.views.adaptive_text import adaptive_parse
+
+        return msgspec.to_builtins(adaptive_parse(value))
+    if isinstance(value, dict):
+        _check_known(value, Adaptive)
+    return value
+
+
+def _check_known(value: dict[Any, Any], type_: type[Pacing | Adaptive]) -> None:
+    """Raise ValueError if a table has a property that the type does not have."""
+    known = [field.name for field in fields(type_)]
+    unknown = value.keys() - {*known}
+    if unknown:
+        raise ValueError(_unknown(min(map(str, unknown)), known))
 
 
 def _seconds(value: Any) -> Any:
@@ -196,6 +222,8 @@ def _template_difference(
         None if template is None else pacing_of(template),
         paced(wanted.pool.pacing, wanted.pool.limit, wanted.pool.hold),
     )
+    if template is not None:
+        pairs["adaptive"] = (adaptive_of(template), wanted.pool.adaptive)
     pairs |= {what: (getattr(before, what), getattr(wanted, what)) for what in SIZES}
     changes = {what: (was, shall) for what, (was, shall) in pairs.items() if was != shall}
     action: Literal["create", "change", "keep"] = "change" if changes else "keep"
@@ -213,12 +241,23 @@ def pacing_of(template: PoolTemplate) -> Pacing | None:
     return None if pacing is None else Pacing(**asdict(pacing))
 
 
+def adaptive_of(template: PoolTemplate) -> Adaptive | None:
+    """Return the adaptive limit of the pools of a template."""
+    adaptive = template.pool.adaptive
+    return None if adaptive is None else Adaptive(**asdict(adaptive))
+
+
 def _difference(name: str, wanted: PoolWanted, pool: Pool | None) -> Difference:
     generation = 0 if pool is None else pool.generation
     before: PoolWanted | Pool = PoolWanted() if pool is None else pool
     changes = {}
+    found = None if pool is None else written_limit(pool)
     for what in PROPERTIES:
         was, shall = getattr(before, what), getattr(wanted, what)
+        if what == "limit" and pool is not None:
+            was = found
+            if was == shall and acts(pool) and acts(wanted):
+                wanted = replace(wanted, limit=pool.limit)  # what the pool has found stays
         if what == "pacing":
             was = paced(was, before.limit, before.hold)
             units = pool.units if wanted.limit is None and pool is not None else wanted.limit
@@ -237,7 +276,7 @@ def _difference(name: str, wanted: PoolWanted, pool: Pool | None) -> Difference:
 
 def described(pool: Pool) -> dict[str, Any]:
     """Return the properties of a pool as in a file, without those that have their defaults."""
-    return _unusual(wanted_of(pool), PoolWanted())
+    return _unusual({**wanted_of(pool), "limit": written_limit(pool)}, PoolWanted())
 
 
 def template_described(template: PoolTemplate) -> dict[str, Any]:
@@ -245,6 +284,7 @@ def template_described(template: PoolTemplate) -> dict[str, Any]:
     from moorage.wire.pools.templates import PoolTemplateWanted  # deferred: see above
 
     wanted = {name: getattr(template.pool, name) for name in PROPERTIES}
+    wanted["adaptive"] = adaptive_of(template)
     wanted["pacing"] = pacing_of(template)
     if wanted["pacing"] == paced(AUTO, template.pool.limit, template.pool.hold):
         wanted["pacing"] = AUTO

@@ -20,7 +20,7 @@ from moorage.client.leasing.errors import (
     WithdrawnError,
 )
 from moorage.client.leasing.options import RELEASE_SECONDS, HoldingOptions
-from moorage.client.run.api_types import Lease
+from moorage.client.run.api_types import CAUSE_LENGTH_MAX, Lease
 from moorage.client.run.clock import elapsed
 from moorage.client.run.lease.acquire import Acquiring, Grant, NotGrantedError
 from moorage.client.run.lease.api import Leases
@@ -69,7 +69,7 @@ class Holding:
         self._keeper: Renewer | None = None
         self._held = False
         self._notified = False
-        self._outcome: tuple[str, str] | None = None
+        self._outcome: tuple[str, str, str] | None = None
         self._reason: str | None = None
         """Why it was lost, once it is released."""
         self.own: OwnLeases | None = None
@@ -122,9 +122,12 @@ class Holding:
         if (reason := self.asked_to_stop) is not None:
             raise AskedToStopError(self.id, reason)
 
-    def report(self, result: str, detail: str = "") -> None:
-        """Set the outcome (ok, failed or throttled) that the server gets with the release."""
-        self._outcome = (result, detail)
+    def report(self, result: str, detail: str = "", cause: str = "") -> None:
+        """Set the outcome (ok, failed or throttled) that the server gets with the release.
+
+        `cause`: a short text, the same for failures that belong together.
+        """
+        self._outcome = (result, detail, cause)
 
     def acquire(self) -> Holding:
         """Wait for the lease, fairly, and begin to renew it; `release` must follow.
@@ -288,9 +291,9 @@ class Holding:
         if not over and self._reason is None:
             calls["release"] = lambda left: self._leases.release(lease.id, lease.token, left)
         if self._outcome is not None:
-            result, detail = self._outcome
+            result, detail, cause = self._outcome
             calls["report the outcome of"] = lambda left: self._leases.outcome(
-                lease.id, lease.token, result, detail, left
+                lease.id, lease.token, result, detail, left, cause
             )
         return calls
 
@@ -348,10 +351,13 @@ def _typed(failure: NotGrantedError) -> MoorageError:
     return cause if isinstance(cause, RefusedError) else failure
 
 
-def _outcome_of(error: BaseException | None) -> tuple[str, str] | None:
+def _outcome_of(error: BaseException | None) -> tuple[str, str, str] | None:
     """Return the outcome of a block; None: it was interrupted from outside."""
     if error is None or (isinstance(error, SystemExit) and not error.code):
-        return "ok", ""
+        return "ok", "", ""
+    if isinstance(error, (AskedToStopError, LeaseLostError)):
+        return None
     if isinstance(error, (Exception, SystemExit)):
-        return "failed", type(error).__name__
+        kind = type(error).__name__
+        return "failed", kind, kind[:CAUSE_LENGTH_MAX]
     return None

@@ -19,6 +19,9 @@ PATIENCE_SECONDS = 30.0
 PATIENCE_SECONDS_MAX = 3600.0
 """The server's limit."""
 
+CAUSE_LENGTH_MAX = 64
+"""Characters in the cause of an outcome: the server's limit."""
+
 
 class StrangeAnswerError(Exception):
     """The answer does not conform to the native API."""

@@ -175,6 +175,18 @@ RUN = (
     Option(
         "--outcome", "Report ok or failed, by the exit code, as evidence for choosing the limit."
     ),
+    Option(
+        "--throttled-exit",
+        "Report throttled if the command ends with this exit code, otherwise as --outcome.",
+        "N",
+        many=True,
+    ),
+    Option(
+        "--throttled-when",
+        "Report throttled if a line of the output matches this regular expression, otherwise as"
+        " --outcome.",
+        "REGEX",
+    ),
     *SERVER,
 )
 WITH = Option(
@@ -228,6 +240,7 @@ OUTCOME = (
         "RESULT", "Outcome of the start under the lease.", choices=("ok", "failed", "throttled")
     ),
     Option("--detail", "Details, for people.", "TEXT"),
+    Option("--cause", "Short cause, the same for failures that belong together.", "TEXT"),
     JSON,
     *SERVER,
 )
@@ -287,7 +300,7 @@ EXAMPLES = {
         "moorage lease release 01a1fbc7-b0e3-7929-9dbb-8ab3a75f0605",
     ),
     "lease status": ("moorage lease status --handle lease.json",),
-    "lease outcome": ('moorage lease outcome "$MOORAGE_LEASE_ID" throttled --detail "HTTP 429"',),
+    "lease outcome": ('moorage lease outcome "$MOORAGE_LEASE_ID" throttled --cause "HTTP 429"',),
     "lease cat": ("moorage lease cat --handle lease.json --format csv",),
     "client.sh": ("moorage client.sh > lease-functions.sh",),
     "trap": ('eval "$(moorage trap --handle lease.json)"',),

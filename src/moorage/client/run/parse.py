@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -62,6 +63,8 @@ class RunRequest(NamedTuple):
     """While the command runs, a server that does not answer does not mean a lost lease."""
     nested: str
     unless_paused: bool = False
+    throttled_exits: frozenset[int] = frozenset()
+    throttled_when: re.Pattern[bytes] | None = None
 
     def forgives(self, why: str, paused: bool = False) -> bool:
         """Return whether the command runs without a lease after a failure for this reason.
@@ -106,11 +109,29 @@ def order_of(words: Mapping[str, Any], command: tuple[str, ...]) -> RunRequest:
         on_lost=words["on_lost"] or ("warn" if lenient else "term"),
         kill_after=duration_of(words, "kill_after", 30.0),
         release_timeout=duration_of(words, "release_timeout", 5.0),
-        outcome=bool(words["outcome"]),
+        outcome=bool(words["outcome"] or words["throttled_exit"] or words["throttled_when"]),
         patient=words["on_unreachable"] != "lost",
         nested=words["nested"] or REFUSE,
         unless_paused=bool(words.get("unless_paused")),
+        throttled_exits=frozenset(_exit_code(text) for text in words["throttled_exit"]),
+        throttled_when=_pattern(words["throttled_when"]),
     )
+
+
+def _exit_code(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and 0 < int(text[:4]) < 256):
+        raise UsageError(f"--throttled-exit: {text!r} is not an exit code from 1 to 255")
+    return int(text)
+
+
+def _pattern(text: str | None) -> re.Pattern[bytes] | None:
+    """Return the pattern to search lines for. Raises UsageError."""
+    if not text:
+        return None
+    try:
+        return re.compile(os.fsencode(text), re.MULTILINE)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise UsageError(f"--throttled-when: {text!r} is not a pattern: {error}") from None
 
 
 def wish_of(words: Mapping[str, Any], pid: int, command: Sequence[str] = ()) -> LeaseRequest:

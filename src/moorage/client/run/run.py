@@ -6,9 +6,9 @@ import os
 import signal
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from moorage.client.run.api_types import Lease
+from moorage.client.run.api_types import CAUSE_LENGTH_MAX, Lease
 from moorage.client.run.durations import spoken
 from moorage.client.run.exit_codes import RUN_BY_CAUSE, RUN_FAILED, RUN_LOST, RUN_SUPERSEDED
 from moorage.client.run.lease.acquire import SUPERSEDED, Acquiring, Grant
@@ -29,9 +29,11 @@ from moorage.client.run.lease.waiting import InterruptedWaitError, await_grant
 from moorage.client.run.lease.watching import SIGNALS_IF_LOST, CommandWatch
 from moorage.client.run.locks import locked
 from moorage.client.run.parse import RunRequest
+from moorage.client.run.printing import printable
 from moorage.client.run.process.child import Child, CommandError, check_command
 from moorage.client.run.process.job_control import JobControl
 from moorage.client.run.process.signals import (
+    ENDING,
     FORWARDED,
     Interrupted,
     SignalCollector,
@@ -40,6 +42,9 @@ from moorage.client.run.process.signals import (
 from moorage.client.run.progress import Progress
 from moorage.client.run.terminal import Terminal
 from moorage.client.run.variables import LEASE_PREFIX
+
+if TYPE_CHECKING:
+    from moorage.client.run.process.output import Output
 
 PAUSED = "paused"
 """Why a ticket waits for a pool that an operator has paused, see `wire.admission.Waiting.code`."""
@@ -58,6 +63,8 @@ class CommandEnd(NamedTuple):
     """It ran and was not ended by the watch, so its exit code is an outcome of the start."""
     interrupted: Interrupted | None = None
     """The further target of the SIGINT that ended the command or the wait."""
+    throttled: str | None = None
+    """What it printed that says that it was throttled."""
 
 
 class Run(NamedTuple):
@@ -66,6 +73,8 @@ class Run(NamedTuple):
     order: RunRequest
     notices: Progress
     signals: SignalCollector
+    outputs: list[Output]
+    """The output that passes through this process, if any."""
 
 
 def run(order: RunRequest, notices: Progress) -> int:
@@ -75,14 +84,17 @@ def run(order: RunRequest, notices: Progress) -> int:
     shells continue with the rest of a script or a loop.
     """
     with SignalCollector() as signals:
-        done = _run(Run(order, notices, signals))
+        this = Run(order, notices, signals, [])
+        done = _run(this)
+        for output in this.outputs:
+            output.close(lambda: any(number in ENDING for number in signals.wait(0)))
     if done.interrupted is not None:
         end_by_interrupt(done.interrupted)
     return done.code
 
 
 def _run(this: Run) -> CommandEnd:
-    order, notices, _ = this
+    order, notices = this.order, this.notices
     try:
         check_command(order.command[0])  # before waiting for a lease
     except CommandError as error:
@@ -104,7 +116,7 @@ def _run(this: Run) -> CommandEnd:
 
 def _acquired(this: Run, leases: Leases, keys: IdempotencyKeys) -> CommandEnd:
     """Acquire a lease, then run the command."""
-    order, notices, signals = this
+    order, notices, signals, _ = this
 
     def check() -> None:
         if order.nested != WAIT:
@@ -141,7 +153,7 @@ def _acquired(this: Run, leases: Leases, keys: IdempotencyKeys) -> CommandEnd:
 
 def _no_lease(this: Run, why: str, trouble: str, paused: bool = False) -> CommandEnd:
     """Run the command without a lease, if the options permit this."""
-    order, notices, _ = this
+    order, notices = this.order, this.notices
     if not order.forgives(why, paused):
         notices.say(f"no lease of {order.wish.pools}: {trouble}")
         return CommandEnd(RUN_BY_CAUSE.get(why, RUN_FAILED))
@@ -155,7 +167,7 @@ def _without(trouble: str) -> str:
 
 def _held(this: Run, leases: Leases, keys: IdempotencyKeys, grant: Grant) -> CommandEnd:
     """Run the command with the lease, then release the lease."""
-    order, notices, signals = this
+    order, notices, signals, _ = this
     keeper = None
     if grant.term is not None:
         grouped = bool(order.wish.group)
@@ -163,7 +175,8 @@ def _held(this: Run, leases: Leases, keys: IdempotencyKeys, grant: Grant) -> Com
     notices.say(_granted(grant.lease, order))
     done: CommandEnd | None = None
     try:
-        done = _carry(this, environment_of(os.environ, grant.lease), keeper)
+        output = _output(this)
+        done = _carry(this, environment_of(os.environ, grant.lease), keeper, output=output)
         return done
     finally:
         if keeper is not None:
@@ -180,15 +193,15 @@ def _part(
     over: bool,
 ) -> None:
     """Release the lease unless it is over, and report the outcome, even if it is over."""
-    order, notices, _ = this
+    order, notices = this.order, this.notices
     code = None if done is None or not done.by_itself else done.code
     calls: dict[str, Callable[[float], object]] = {}
     if not over:
         calls["release"] = lambda left: leases.release(lease.id, lease.token, left)
-    if order.outcome and code is not None:
-        result = "ok" if code == 0 else "failed"
+    if order.outcome and done is not None and code is not None:
+        result, cause = _result(order, done)
         calls["outcome"] = lambda left: leases.outcome(
-            lease.id, lease.token, result, f"exit code {code}", left
+            lease.id, lease.token, result, f"exit code {code}", left, cause
         )
     troubles = dict(zip(calls, carry_through([*calls.values()], order.release_timeout)))
     if troubles.get("outcome") is not None:
@@ -210,15 +223,57 @@ def _spend(this: Run, keys: IdempotencyKeys) -> None:
         this.notices.say(f"cannot remove the key file: {error}")
 
 
+def _result(order: RunRequest, done: CommandEnd) -> tuple[str, str]:
+    """Return the outcome of a command, and its cause."""
+    if done.throttled is not None:
+        return "throttled", done.throttled
+    if done.code == 0:
+        return "ok", ""
+    result = "throttled" if done.code in order.throttled_exits else "failed"
+    return result, f"exit code {done.code}"
+
+
+def _output(this: Run) -> Output | None:
+    """Return what the command writes into, if its output is searched."""
+    pattern = this.order.throttled_when
+    if pattern is None:
+        return None
+    from moorage.client.run.process.output import Output  # deferred: most runs search nothing
+
+    try:
+        this.outputs.append(Output(pattern, this.signals.wake))
+    except OSError as error:
+        this.notices.say(f"cannot search the output: {error.strerror}")
+        return None
+    return this.outputs[-1]
+
+
+def _found(output: Output | None, notices: Progress) -> str | None:
+    """Return what says in the output of an ended command that it was throttled."""
+    if output is None:
+        return None
+    output.finish()
+    if output.trouble is not None:
+        notices.say(f"the output is not searched: {output.trouble}")
+    if output.found is None:
+        return None
+    text = " ".join(output.found[: 4 * CAUSE_LENGTH_MAX].decode(errors="replace").split())
+    return printable(text)[:CAUSE_LENGTH_MAX] or "output"
+
+
 def _carry(
-    this: Run, environment: Mapping[str, str], keeper: Renewer | None = None, shared: bool = False
+    this: Run,
+    environment: Mapping[str, str],
+    keeper: Renewer | None = None,
+    shared: bool = False,
+    output: Output | None = None,
 ) -> CommandEnd:
     """Run the command to its end: with its own lease, a `shared` one, or none."""
-    order, notices, signals = this
+    order, notices, signals, _ = this
     tied = SIGNALS_IF_LOST.get(order.on_lost) if keeper is not None or shared else None
     terminal = Terminal()
     try:
-        child = Child(order.command, environment, tied, terminal)
+        child = Child(order.command, environment, tied, terminal, output)
     except CommandError as error:
         terminal.close()
         notices.say(str(error))
@@ -238,12 +293,15 @@ def _carry(
                 elif number == signal.SIGCONT:
                     job.resume()
             watch.look()
+            if output is not None:
+                output.search()
         if watch.ended_it:
             watch.finish(signals)
             return CommandEnd(RUN_SUPERSEDED if watch.superseded else RUN_LOST)
     finally:
         job.close()
-    return CommandEnd(code, by_itself=True, interrupted=_interrupted(child, forwarded))
+    throttled = _found(output, notices)
+    return CommandEnd(code, True, _interrupted(child, forwarded), throttled)
 
 
 def _interrupted(child: Child, forwarded: bool) -> Interrupted | None:

@@ -11,7 +11,7 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
-STDIN, STDOUT = 0, 1
+STDIN, STDOUT, STDERR = 0, 1, 2
 
 
 class Terminal:

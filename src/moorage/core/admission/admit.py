@@ -25,6 +25,7 @@ from operator import attrgetter
 from msgspec import Struct, structs
 
 from moorage.core.admission import pacing
+from moorage.core.admission.adaptive.rule import tracked
 from moorage.core.admission.alternatives import Needs, asked
 from moorage.core.admission.bars import (
     bar_of,
@@ -103,6 +104,7 @@ def admit(
     for one in at_once:
         scan.serve(one)
     scan.wake()
+    scan.note_use()
     return scan.draft.changes
 
 
@@ -228,6 +230,16 @@ class _Scan:
             if wake_at != pool.wake_at:
                 rests = tuple(rest for rest in pool.resting if rest.until > at)
                 changed[name] = structs.replace(pool, wake_at=wake_at, resting=rests)
+
+    def note_use(self) -> None:
+        """Note which pools with an adaptive limit are busy from now on."""
+        changed = self.draft.changes.pools
+        for name, stored in self.facts.pools.items():
+            if stored.adaptation is not None:
+                pool = changed.get(name) or stored
+                noted = tracked(pool, self.moment.at)
+                if noted is not pool:
+                    changed[name] = noted
 
     def _lines(self) -> tuple[list[Lease], list[tuple[Order, str]]]:
         """Return the tickets to scan, and where the loaded part of each open line ends.

@@ -88,8 +88,9 @@ def check_units(facts: Facts, pools: Iterable[Pool], request: LeaseRequest, at: 
     """Raise UNITS_ABOVE_LIMIT if its pools in their present form could never grant a request.
 
     A forced one is bound only by the number of free slots. A limit that follows members may grow,
-    and a slot that is drained but kept may be resumed: requests wait for both. Of alternatives one
-    must be possible; the others are passed over until they are.
+    an adaptive one may return to what an operator has set, and a slot that is drained but kept may
+    be resumed: requests wait for these. Of alternatives one must be possible; the others are passed
+    over until they are.
     """
     if request.alternatives:
         check_any(
@@ -102,6 +103,8 @@ def check_units(facts: Facts, pools: Iterable[Pool], request: LeaseRequest, at: 
         units, most = needed[pool.name], pool.spec.limit
         if most is None:
             most = units_of(pool, _there(facts, pool))
+        elif pool.adaptation is not None:
+            most = max(most, pool.adaptation.configured)
         if request.forced:
             _check_slots(facts, pool, request.needs, at)
         elif (lacking := _lacking(facts, pool, request.needs)) is not None:

@@ -7,6 +7,7 @@ all decisions of a batch; the one exception is a retry that keeps its units.
 from msgspec import Struct, structs
 
 from moorage.core.admission import bounds, expiry, templates
+from moorage.core.admission.adaptive import rule as adaptive
 from moorage.core.admission.alternatives import asked, lined_up, remaining
 from moorage.core.admission.bars import (
     is_silent,
@@ -84,7 +85,7 @@ def acquire(
             return draft.changes, known
     if request.pull:
         draft.changes.polled.add(request.id)
-    draft.make(templates.missing(facts, request, draft.wall))
+    draft.make(templates.missing(facts, request, moment, draft.wall))
     pools = check_request(draft.facts, request)
     bounds.check_order(pools)
     place = supersede(draft, request) if request.group else None
@@ -285,13 +286,22 @@ def record(
 
 
 def outcome(
-    facts: Facts, moment: Moment, lease: LeaseId, proof: Proof, result: Result, detail: str
+    facts: Facts,
+    moment: Moment,
+    lease: LeaseId,
+    proof: Proof,
+    result: Result,
+    detail: str,
+    *,
+    cause: str = "",
 ) -> Answer:
     """Record the outcome of a start, in each of its pools.
 
     A lease has one outcome: the first report counts, and repeating it changes nothing. It may be
     reported as long as the lease is remembered, however that has ended (a start may outlast its
-    hold, or a lost or revoked lease). It is evidence only, and neither frees nor takes units.
+    hold, or a lost or revoked lease). It is evidence, and neither frees nor takes units; an
+    adaptive limit may change by it, see `adaptive/rule.py`. `cause`: the same for failures that
+    belong together.
     Raises LEASE_NOT_FOUND, HOLDER_MISMATCH, TOKEN_STALE, INVALID: the lease was never granted,
     OUTCOME_TOLD: another outcome was reported before.
     """
@@ -317,12 +327,18 @@ def outcome(
             detail=detail[:DETAIL_LENGTH_MAX],
             limit=limit_of(facts, pool),
             occupied=pool.occupied,
+            cause=cause,
         )
         for name in units_by_pool(found.needs)
         if (pool := facts.pools.get(name)) is not None
     ]
     told = expiry.known(structs.replace(found, outcome=result), moment)
-    return Changes(leases={lease: told}, outcomes=outcomes), lease
+    pools = {
+        one.pool: adaptive.reported(pool, found, moment.at, result, cause)
+        for one in outcomes
+        if (pool := facts.pools[one.pool]).adaptation is not None
+    }
+    return Changes(leases={lease: told}, outcomes=outcomes, pools={**pools}), lease
 
 
 def enter(

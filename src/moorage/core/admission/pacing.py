@@ -46,6 +46,13 @@ def wakes_at(pool: Pool, at: Instant, silent_at: Instant | None = None) -> Insta
     return min(times, default=None)
 
 
+def shortened(pacing: Pacing | None, paced_at: Instant, at: Instant) -> Instant:
+    """Return the `paced_at` of a pool with another pacing: no farther ahead than it permits."""
+    if pacing is None:
+        return paced_at
+    return Instant(min(paced_at, at + pacing.burst * pacing.interval))
+
+
 def is_open(pool: Pool, at: Instant) -> bool:
     """Does pacing permit a grant now?"""
     pacing = pool.spec.pacing

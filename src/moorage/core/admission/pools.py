@@ -8,10 +8,11 @@ from collections.abc import Mapping
 from msgspec import structs
 
 from moorage.core.admission import bounds
+from moorage.core.admission.adaptive import rule as adaptive
 from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Changes, Facts
-from moorage.core.admission.model import Pacing, Pool, PoolSpec, Rest
-from moorage.core.admission.pacing import pacing_default
+from moorage.core.admission.model import Adaptive, Pacing, Pool, PoolSpec, Rest
+from moorage.core.admission.pacing import pacing_default, shortened
 from moorage.core.admission.requests import check_duration
 from moorage.core.admission.slots import Slots
 from moorage.core.admission.units import limit_of
@@ -24,6 +25,10 @@ from moorage.core.limits import (
     MAX_INT,
     POOL_NAME_LENGTH_MAX,
     QUEUE_MAX_MAX,
+    RATE_MAX,
+    RATE_MIN,
+    RATES_APART,
+    THROTTLED_MAX,
     TTL_SECONDS_MIN,
 )
 from moorage.core.service_time import Moment
@@ -56,6 +61,7 @@ def put(
     before = facts.pools.get(name)
     if spec.per_member is not None:
         spec = structs.replace(spec, limit=0 if before is None else before.spec.limit or 0)
+    spec, adaptation = adaptive.asked(spec, before, moment.at)
     _check_generation(name, before, generation)
     if before is None:
         # Pools from a Boskos configuration may have other names.
@@ -63,11 +69,11 @@ def put(
     _check_kind(name, before, spec)
     check_spec(spec)
     if before is None:
-        pool = new_pool(name, spec, wall)
+        pool = structs.replace(new_pool(name, spec, wall), adaptation=adaptation)
     elif before.spec == spec and before.on_demand is None:
         return Changes(), before
     else:
-        pool = _changed(before, spec, moment, wall)
+        pool = structs.replace(_changed(before, spec, moment, wall), adaptation=adaptation)
     return Changes(pools={name: pool}, slots=_slots_changed(facts, spec, moment, name)), pool
 
 
@@ -202,8 +208,9 @@ def limit_by_members(per_member: int, members: int) -> int:
     return min(MAX_INT, per_member * members)
 
 
-def paced(before: Pool | None, facts: Facts, spec: PoolSpec) -> PoolSpec:
+def paced(before: Pool | None, facts: Facts, spec: PoolSpec, at: Instant) -> PoolSpec:
     """Return a spec with the default pacing for its hold and its units; none if these change."""
+    spec, _ = adaptive.asked(spec, before, at)
     if spec.per_member is not None or spec.native_slots:  # neither has a number of units yet
         return structs.replace(spec, pacing=None)
     units = spec.limit
@@ -238,6 +245,8 @@ def check_spec(spec: PoolSpec) -> None:
     _check_number("quota", spec.quota, 1, MAX_INT)
     _check_number("queue_max", spec.queue_max, 1, QUEUE_MAX_MAX)
     check_labels(spec.labels)
+    if spec.adaptive is not None:
+        _check_adaptive(spec, spec.adaptive)
     bounds.check_spec(spec)
 
 
@@ -250,9 +259,8 @@ def _changed(before: Pool, spec: PoolSpec, moment: Moment, wall: Instant) -> Poo
         if rest.until > moment.at and latest_rest > moment.at
     )
     paced_at = before.paced_at
-    if spec.pacing is not None and spec.pacing != before.spec.pacing:
-        latest = moment.at + spec.pacing.burst * spec.pacing.interval
-        paced_at = Instant(min(paced_at, latest))
+    if spec.pacing != before.spec.pacing:
+        paced_at = shortened(spec.pacing, paced_at, moment.at)
     return structs.replace(
         before,
         spec=spec,
@@ -329,6 +337,28 @@ def _check_pacing(pacing: Pacing) -> None:
     check_duration("pacing interval", pacing.interval)
     _check_number("pacing burst", pacing.burst, 1, MAX_INT)
     check_duration("pacing jitter", pacing.jitter, 0)
+
+
+def _check_adaptive(spec: PoolSpec, settings: Adaptive) -> None:
+    limit = spec.limit
+    if limit is None or spec.per_member is not None:
+        raise Error(Code.INVALID, "Only a pool with a fixed limit can have an adaptive one.")
+    _check_number("adaptive.floor", settings.floor, 1, MAX_INT)
+    _check_number("adaptive.ceiling", settings.ceiling, settings.floor, MAX_INT)
+    if not settings.floor <= limit <= settings.ceiling:
+        raise Error(
+            Code.INVALID,
+            f"The limit {limit} is not from adaptive.floor to adaptive.ceiling, which are"
+            f" {settings.floor} and {settings.ceiling}.",
+        )
+    _check_number("adaptive.throttled", settings.throttled, 1, THROTTLED_MAX)
+    good, bad = settings.good, settings.bad
+    if good < RATE_MIN or not RATES_APART * good <= bad <= RATE_MAX:
+        raise Error(
+            Code.INVALID,
+            f"adaptive.good must be at least {RATE_MIN}, and adaptive.bad from"
+            f" {RATES_APART} times of that to {RATE_MAX}.",
+        )
 
 
 def _check_number(name: str, number: int | None, least: int, most: int) -> None:

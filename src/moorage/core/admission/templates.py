@@ -17,6 +17,7 @@ Source: docs/decisions/0064-only-the-newest-waits.md.
 
 from msgspec import Struct, structs
 
+from moorage.core.admission.adaptive import rule as adaptive
 from moorage.core.admission.facts import Changes, Facts
 from moorage.core.admission.model import OnDemand, Pool, PoolSpec, Template
 from moorage.core.admission.pools import check_spec, new_pool, paced
@@ -25,6 +26,7 @@ from moorage.core.clock import Instant
 from moorage.core.counting import counted
 from moorage.core.errors import Code, Error
 from moorage.core.limits import POOL_NAME_LENGTH_MAX, TEMPLATE_POOLS_MAX, TEMPLATES_MAX
+from moorage.core.service_time import Moment
 from moorage.core.texts import check_path
 
 ANY = "*"
@@ -57,7 +59,7 @@ def put(
     before = facts.templates.get(name)
     _check_generation(name, before, generation)
     _check_name(name)
-    spec = paced(None, facts, wish.spec) if wish.paced else wish.spec
+    spec = paced(None, facts, wish.spec, Instant(0)) if wish.paced else wish.spec
     if spec.limit is None or spec.native_slots or spec.per_member is not None:
         raise Error(
             Code.INVALID,
@@ -87,7 +89,7 @@ def delete(facts: Facts, name: str) -> Changes:
     return Changes(templates={name: None})
 
 
-def missing(facts: Facts, request: LeaseRequest, wall: Instant) -> dict[str, Pool]:
+def missing(facts: Facts, request: LeaseRequest, moment: Moment, wall: Instant) -> dict[str, Pool]:
     """Return the pools that a request needs, that do not exist, and that templates make.
 
     Raises INVALID: a name is not one of a pool; TEMPLATE_FULL.
@@ -107,8 +109,10 @@ def missing(facts: Facts, request: LeaseRequest, wall: Instant) -> dict[str, Poo
                 f" {template.pools_max}, so it cannot make pool '{name}'. Its pools go once they"
                 " are idle; an operator can raise pools_max.",
             )
-        pool = new_pool(name, template.spec, wall)
-        made[name] = structs.replace(pool, on_demand=OnDemand(template.name, template.idle))
+        spec, adaptation = adaptive.asked(template.spec, None, moment.at)
+        pool = new_pool(name, spec, wall)
+        demand = OnDemand(template.name, template.idle)
+        made[name] = structs.replace(pool, on_demand=demand, adaptation=adaptation)
     return made
 
 

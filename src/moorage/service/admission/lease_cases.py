@@ -25,7 +25,7 @@ from moorage.core.ledger.allocations import keys_for
 from moorage.core.service_time import When
 from moorage.service.access.audit import Actor, audit_entry
 from moorage.service.access.roles import standing
-from moorage.service.admission.pool_cases import pause_shown
+from moorage.service.admission.pool_cases import adapted_rows, pause_shown
 from moorage.service.admission.views import LeaseView
 from moorage.service.batch.import_room import check_imported
 from moorage.service.batch.ledger_share import holding_of, request_from
@@ -412,15 +412,23 @@ class LeaseOutcome(LeaseCase):
     proof: Proof
     result: Result
     detail: str
+    cause: str = ""
 
     def decide(self, world: World, when: When) -> Changes:
         facts = world.admission
         before = facts.leases.get(self.lease)
         changes, self.lease = leases.outcome(
-            facts, when.moment, self.lease, self.proof, self.result, self.detail
+            facts,
+            when.moment,
+            self.lease,
+            self.proof,
+            self.result,
+            self.detail,
+            cause=self.cause,
         )
         shown = {"result": self.result, "detail": self.detail}
         self.leave("lease.outcome", before, changes, when, **shown)
+        self.rows += adapted_rows(facts, changes, when)
         return Changes(admission=changes)
 
 

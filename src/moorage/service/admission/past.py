@@ -166,7 +166,9 @@ def _rehearsed(
     pool: str, spec: PoolSpec, past: Sequence[PastLease], scenes: Sequence[Scene]
 ) -> tuple[Summary, list[Summary]]:
     jobs, stays = jobs_of(past)
-    plain = structs.replace(spec, per_member=None, member_group=None, native_slots=False)
+    plain = structs.replace(
+        spec, per_member=None, member_group=None, native_slots=False, adaptive=None
+    )
     found = []
     for scene in scenes:
         wanted = structs.replace(plain, limit=scene.limit, pacing=scene.pacing)

@@ -6,6 +6,8 @@ from typing import Any
 from msgspec import structs
 
 from moorage.core.admission import pools
+from moorage.core.admission.facts import Changes as AdmissionChanges
+from moorage.core.admission.facts import Facts
 from moorage.core.admission.facts import Keys as AdmissionKeys
 from moorage.core.admission.model import Pacing, Pool, PoolSpec
 from moorage.core.clock import Instant
@@ -15,6 +17,7 @@ from moorage.service.access.audit import Actor, audit_entry
 from moorage.service.batch.use_case import AuditedUseCase, UseCase
 from moorage.service.batch.world import Changes, Keys, World
 from moorage.service.values import time_of
+from moorage.store.access.audit import AuditRow
 
 
 @dataclass(slots=True)
@@ -59,7 +62,7 @@ class PoolPut(PoolCase):
     def decide(self, world: World, when: When) -> Changes:
         facts = world.admission
         before = facts.pools.get(self.name)
-        spec = pools.paced(before, facts, self.spec) if self.paced else self.spec
+        spec = pools.paced(before, facts, self.spec, when.moment.at) if self.paced else self.spec
         changes, _ = pools.put(facts, when.moment, when.wall, self.name, spec, self.generation)
         self.leave("pool.put", _shown(before), structs.asdict(spec), when)
         return Changes(admission=changes)
@@ -166,6 +169,27 @@ def pause_shown(pool: Pool, when: When) -> Any:
     if pool.paused_until is not None:
         shown["until"] = time_of(Instant(pool.paused_until - when.moment.at + when.wall))
     return shown if len(shown) > 1 else pool.paused
+
+
+ADAPTIVE_LIMIT = Actor("adaptive-limit", None, "")
+"""The author of the steps of adaptive limits."""
+
+
+def adapted_rows(facts: Facts, changes: AdmissionChanges, when: When) -> list[AuditRow]:
+    """Return the audit rows of the limits that outcomes have changed, with their evidence.
+
+    `facts` are as before the changes.
+    """
+    rows = []
+    for name, pool in sorted(changes.pools.items()):
+        state = None if pool is None else pool.adaptation
+        step = None if state is None else state.last
+        if pool is None or step is None or pool.spec.limit == facts.pools[name].spec.limit:
+            continue
+        before = {"limit": step.before}
+        after = {"limit": step.after, "verdict": step.verdict, **structs.asdict(step.counts)}
+        rows.append(audit_entry(when.wall, ADAPTIVE_LIMIT, "pool.adapt", name, before, after))
+    return rows
 
 
 def _shown(pool: Pool | None) -> Any:

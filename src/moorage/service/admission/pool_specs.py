@@ -1,8 +1,9 @@
 """The specification of a pool as the core has it. Commands that simulate use it, too."""
 
+from dataclasses import asdict
 from typing import Any, Literal
 
-from moorage.core.admission.model import Pacing, PoolSpec
+from moorage.core.admission.model import Adaptive, Pacing, PoolSpec
 from moorage.core.errors import Code, Error
 from moorage.service.values import microseconds, microseconds_or_none
 from moorage.wire import admission as wire
@@ -26,6 +27,8 @@ def _stored(name: str, value: Any) -> Any:
         return microseconds_or_none(name, value)
     if name == "pacing":
         return pacing_of(value)
+    if name == "adaptive":
+        return None if value is None else Adaptive(**asdict(value))
     return tuple(value) if name == "askers" and value is not None else value
 
 

@@ -489,6 +489,8 @@ def _pool_view(
         paused_until=None if pool.paused_until is None else Instant(pool.paused_until + back),
         first=first,
         overstay=overstay,
+        back=back,
+        at=at,
     )
 
 

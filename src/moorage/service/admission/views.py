@@ -100,6 +100,10 @@ class PoolView(Struct, frozen=True):
     """When its pause ends by itself, by the wall clock; None: it does not."""
     overstay: OverstayView | None = None
     """The lease that its line waits behind for too long, as of at most a second ago."""
+    back: int = 0
+    """Microseconds from service time to the wall clock."""
+    at: Instant = Instant(0)
+    """When it was read, in service time."""
 
 
 class OutcomeCount(Struct, frozen=True):

@@ -4,8 +4,9 @@ import pytest
 
 from moorage.core.admission import pools, templates
 from moorage.core.admission.facts import Changes
+from moorage.core.admission.model import Adaptive
 from moorage.core.admission.templates import TemplateWish
-from moorage.core.clock import HOUR, SECOND
+from moorage.core.clock import HOUR, MINUTE, SECOND, Instant
 from moorage.core.errors import Code
 from moorage.core.limits import TEMPLATES_MAX
 from tests.core.admission.build import Refused, World, spec
@@ -295,10 +296,61 @@ def test_a_pacing_may_follow_from_the_hold() -> None:
     world = Templates()
     world.wish("a/*", TemplateWish(spec(10, hold=100 * SECOND), HOUR, 1, paced=True))
     made = world.facts.templates["a/*"].spec
-    assert made.pacing == pools.paced(None, world.facts, spec(10, hold=100 * SECOND)).pacing
+    assert (
+        made.pacing
+        == pools.paced(None, world.facts, spec(10, hold=100 * SECOND), Instant(0)).pacing
+    )
     assert made.pacing is not None
 
 
 def test_changes_of_templates_are_published() -> None:
     """Followers see them."""
     assert Changes(templates={"a/*": None}).is_published
+
+
+def test_each_pool_of_an_adaptive_template_has_a_test_of_its_own() -> None:
+    """It begins when the pool is made, moves the limit of that pool only, and goes with it."""
+    world = Templates()
+    adaptive = Adaptive(1, 20, "act")
+    world.template(limit=10, adaptive=adaptive)
+    for job in range(10):
+        world.ask(f"a{job}", {"deploy/web": 1})
+    world.ask("b", {"deploy/api": 1})
+    state = world.facts.pools["deploy/web"].adaptation
+    assert state is not None
+    assert (state.configured, state.since) == (10, world.now)
+    world.now += MINUTE
+    for job in range(3):
+        world.report(f"a{job}", "failed", pool="deploy/web")
+    limits = {name: one.spec.limit for name, one in world.facts.pools.items()}
+    assert limits == {"deploy/web": 7, "deploy/api": 10}
+    assert world.facts.templates["deploy/*"].spec.limit == 10
+    for job in range(10):
+        world.release(f"a{job}")
+    world.now += HOUR + SECOND
+    world.sweep()
+    assert "deploy/web" not in world.facts.pools
+    world.ask("c", {"deploy/web": 1})
+    assert world.facts.pools["deploy/web"].spec.limit == 10
+
+
+def test_an_operator_keeps_what_an_adaptive_pool_of_a_template_has_found() -> None:
+    """The pool is the operator's from then on, and its test goes on."""
+    world = Templates()
+    adaptive = Adaptive(1, 20, "act")
+    world.template(limit=10, adaptive=adaptive)
+    for job in range(10):
+        world.ask(f"a{job}", {"deploy/web": 1})
+    world.now += MINUTE
+    for job in range(3):
+        world.report(f"a{job}", "failed", pool="deploy/web")
+    before = world.facts.pools["deploy/web"]
+    taken = world.pool("deploy/web", 7, adaptive=adaptive)
+    assert (taken.on_demand, taken.adaptation) == (None, before.adaptation)
+
+
+@pytest.mark.parametrize("settings", [Adaptive(11, 20), Adaptive(1, 9), Adaptive(0, 10)])
+def test_the_adaptive_limit_of_a_template_is_checked(settings: Adaptive) -> None:
+    """The limit is within floor and ceiling, as that of a pool."""
+    with Refused(Code.INVALID):
+        Templates().template(limit=10, adaptive=settings)

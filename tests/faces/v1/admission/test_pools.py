@@ -54,6 +54,8 @@ def test_defaults_of_a_pool(native: Native) -> None:
         "queue_max_per_owner": None,
         "per_member": None,
         "member_group": None,
+        "adaptive": None,
+        "adaptive_test": None,
         "native_slots": False,
         "order": "oldest",
         "template": None,

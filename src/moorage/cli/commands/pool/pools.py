@@ -24,6 +24,7 @@ from moorage.cli.support.options import WholeNumber, example, json_option, label
 from moorage.cli.support.output import USAGE, Failure, say, say_or_json, show_json, show_table
 from moorage.cli.support.pool_files import described, template_described, toml_of
 from moorage.cli.support.tables import Cell, Column, Row, show_rows
+from moorage.cli.support.views.adaptive_text import AdaptiveType, adaptive_text
 from moorage.cli.support.views.cells import state_cell
 from moorage.cli.support.views.lease_text import time_text
 from moorage.cli.support.views.pool_text import (
@@ -34,7 +35,7 @@ from moorage.cli.support.views.pool_text import (
     summary,
 )
 from moorage.client.admission import Admission
-from moorage.wire.admission import DURATIONS, PoolWanted
+from moorage.wire.admission import DURATIONS, Pool, PoolWanted
 from moorage.wire.enums import Expire, OnRetry, Order
 from moorage.wire.labels import holder_of
 
@@ -92,6 +93,12 @@ _OPTIONS = (
         "--pacing",
         type=PacingType(),
         help="Least time between grants: INTERVAL[xBURST][+JITTER], auto or none.",
+    ),
+    click.option(
+        "--adaptive",
+        type=AdaptiveType(),
+        help="Let the limit follow the outcomes of starts: [advise|act:]FLOOR-CEILING[:good=P%]"
+        "[:bad=P%][:throttled=N], or none.",
     ),
     click.option(
         "--quota", type=NoneOr(_AMOUNT), help="Units that one owner may have; none: no limit."
@@ -254,11 +261,24 @@ def show(name: str, as_json: bool) -> None:
     first, overstay = pool.first, pool.overstay
     shown |= {
         "pacing": pacing_text(pool.pacing),
+        **_adaptive(pool),
         "first": None if first is None else f"{holder_of(first.owner, first.labels)} {first.key}",
         "reason": None if first is None or first.waiting is None else first.waiting.reason,
         "overstay": overstay and f"{outlasting(overstay, server_now())}: lease {overstay.lease}",
     }
     show_table(["property", "value"], [[name, plain_text(value)] for name, value in shown.items()])
+
+
+def _adaptive(pool: Pool) -> dict[str, Any]:
+    """Return the rows about an adaptive limit: its settings, its last decision, its test."""
+    test = pool.adaptive_test
+    shown = {"adaptive": adaptive_text(pool.adaptive)}
+    if test is None:
+        return {**shown, "adaptive_test": None}
+    frozen = test.frozen_until
+    now = test.text + (f"; nothing counts until {time_text(frozen)}" if frozen else "")
+    last = None if test.last is None else f"{time_text(test.last.at)}: {test.last.text}"
+    return {**shown, "adaptive_test": now, "adaptive_last": last, "configured": test.configured}
 
 
 @group.command(

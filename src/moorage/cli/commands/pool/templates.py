@@ -12,8 +12,9 @@ from moorage.cli.support.durations import DurationType, duration_text, pacing_te
 from moorage.cli.support.irreversible import Ask, irreversible
 from moorage.cli.support.options import WholeNumber, example, json_option, wide_option
 from moorage.cli.support.output import USAGE, Failure, say, say_or_json, show_json, show_table
-from moorage.cli.support.pool_files import pacing_of
+from moorage.cli.support.pool_files import adaptive_of, pacing_of
 from moorage.cli.support.tables import Column, Row, show_rows
+from moorage.cli.support.views.adaptive_text import adaptive_text
 from moorage.cli.support.views.pool_text import plain_text
 from moorage.client.admission import Admission
 from moorage.wire.admission import DURATIONS, PoolWanted
@@ -117,7 +118,10 @@ def show(name: str, as_json: bool) -> None:
     spec |= {one: duration_text(spec[one]) for one in sorted(DURATIONS)}
     shown = asdict(template) | {"idle": duration_text(template.idle)}
     del shown["pool"]
-    shown |= spec | {"pacing": pacing_text(pacing_of(template))}
+    shown |= spec | {
+        "pacing": pacing_text(pacing_of(template)),
+        "adaptive": adaptive_text(adaptive_of(template)),
+    }
     show_table(["property", "value"], [[one, plain_text(value)] for one, value in shown.items()])
 
 

@@ -28,6 +28,17 @@ def wanted_of(pool: Pool) -> dict[str, Any]:
     return wanted
 
 
+def acts(pool: Pool | PoolWanted) -> bool:
+    """Return whether the limit of a pool moves by itself."""
+    return pool.adaptive is not None and pool.adaptive.mode == "act"
+
+
+def written_limit(pool: Pool) -> int | None:
+    """Return the limit that an operator has set; an adaptive one may have moved from there."""
+    test = pool.adaptive_test
+    return pool.limit if test is None or not acts(pool) else test.configured
+
+
 def _follows(pool: Pool) -> bool:
     """Return whether its pacing is that derived from its units and its hold."""
     pacing, exact = pool.pacing, None
@@ -84,6 +95,12 @@ def property_text(name: str, value: Any) -> str:
     """Return a property of a pool in the form that its option accepts."""
     if name == "pacing":
         return pacing_text(value)
+    if name == "adaptive":
+        from moorage.cli.support.views.adaptive_text import (
+            adaptive_text,
+        )  # deferred: most have none
+
+        return adaptive_text(value)
     if value is None:
         return NONE
     return duration_text(value) if name in DURATIONS or name == IDLE else plain_text(value)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html import escape
 from itertools import pairwise
 
@@ -23,16 +23,20 @@ class Series:
 
     label: str
     stays: Sequence[JobTimes]
+    limits: Steps = field(default_factory=list)
+    """The limit over time, if it changes."""
 
 
 def draw(title: str, series: Sequence[Series]) -> str:
-    """Return an SVG of three panels; each series has one colour in all of them."""
+    """Return an SVG of three panels, four if a limit changes; each series has one colour."""
     top = TOP + LABEL * len(series)
     panels = [
         ("waiting jobs", [waiting(one.stays) for one in series]),
         ("running units", [running(one.stays) for one in series]),
         ("units started per minute", [starts_per_minute(one.stays) for one in series]),
     ]
+    if any(one.limits for one in series):
+        panels.append(("limit", [one.limits for one in series]))
     end = max((at for _, lines in panels for line in lines for at, _ in line), default=0)
     end = max(end, MINUTE)
     parts = [text(LEFT, 28, title, size=16, weight="bold")]

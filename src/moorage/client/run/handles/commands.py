@@ -236,7 +236,8 @@ def _outcome(words: Words, notices: Progress) -> int:
     if not lease_id:
         notices.say("no lease: there is nothing to report")
         return 0
-    lease = leases.outcome(lease_id, None, result, words["detail"] or "", ANSWER_SECONDS)
+    detail, cause = words["detail"] or "", words["cause"] or ""
+    lease = leases.outcome(lease_id, None, result, detail, ANSWER_SECONDS, cause)
     print_result(f"{lease_id}: {result}", lease, words)
     return 0
 

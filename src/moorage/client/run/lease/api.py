@@ -203,13 +203,21 @@ class Leases:
         return self._lease(leases.RETRY_LEASE, lease_id, body=body, seconds_max=seconds_max)
 
     def outcome(
-        self, lease_id: str, token: str | None, result: str, detail: str, seconds_max: float
+        self,
+        lease_id: str,
+        token: str | None,
+        result: str,
+        detail: str,
+        seconds_max: float,
+        cause: str = "",
     ) -> Any:
         """Report the result of what was started: ok, failed or throttled.
 
         Returns the lease as the server sends it.
         """
         body = {"token": token, "result": result, "detail": detail}
+        if cause:
+            body["cause"] = cause
         return self._call(leases.REPORT_LEASE_OUTCOME, lease_id, body=body, seconds_max=seconds_max)
 
     def _looked(self, lease_id: str, query: dict[str, Any], wait: float) -> Lease:

@@ -9,10 +9,14 @@ import subprocess
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from moorage.client.run.clock import elapsed
 from moorage.client.run.process.descendants import LINUX, adopt_orphans, descendants, reap_orphans
-from moorage.client.run.terminal import Terminal
+from moorage.client.run.terminal import STDERR, STDOUT, Terminal
+
+if TYPE_CHECKING:
+    from moorage.client.run.process.output import Output
 
 PR_SET_PDEATHSIG = 1
 """Of prctl(2): sets the signal that a process gets when its parent dies."""
@@ -56,6 +60,7 @@ class Child:
         environment: Mapping[str, str],
         if_we_die: int | None,
         terminal: Terminal,
+        output: Output | None = None,
     ) -> None:
         """Start the command. It inherits file descriptors and ignored signals.
 
@@ -64,6 +69,7 @@ class Child:
             environment: all of its variables.
             if_we_die: the signal that it gets (on Linux) if this process is killed; None: none.
             terminal: given to the command if no other process can need it.
+            output: what it writes into; None: what this process writes into.
 
         Raises:
             CommandError: it cannot be run.
@@ -81,12 +87,16 @@ class Child:
                 [*command],
                 env=dict(environment),
                 close_fds=False,
+                stdout=None if output is None else output.of(STDOUT),
+                stderr=None if output is None else output.of(STDERR),
                 preexec_fn=_prepare(given, if_we_die),  # noqa: PLW1509 it only makes system calls
             )
         except FileNotFoundError:
             raise CommandError(127, f"{command[0]}: no such command") from None
         except (OSError, ValueError) as error:
             raise CommandError(126, f"{command[0]}: {error}") from None
+        if output is not None:
+            output.start()
 
     @property
     def group(self) -> int:

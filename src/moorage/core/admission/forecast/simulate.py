@@ -5,8 +5,9 @@ before they are used. The jobs may be those of a pool's past, taken from its lea
 """
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from itertools import pairwise
 from typing import NamedTuple
@@ -18,8 +19,9 @@ from moorage.core.admission.admit import TicketsNeeded, admit, order
 from moorage.core.admission.bounds import EXEMPT
 from moorage.core.admission.facts import Changes, Facts, Line
 from moorage.core.admission.forecast import statistics
+from moorage.core.admission.forecast.cloud import Cloud
 from moorage.core.admission.forecast.statistics import Steps, greatest, percentiles, summed
-from moorage.core.admission.model import Lease, Need, PoolSpec
+from moorage.core.admission.model import Lease, Need, PoolSpec, Result
 from moorage.core.admission.requests import NEVER, LeaseRequest, Proof
 from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
@@ -27,6 +29,9 @@ from moorage.core.ids import LeaseId
 from moorage.core.limits import QUEUE_MAX_MAX
 from moorage.core.restart import Restart
 from moorage.core.service_time import Moment
+
+TRIES_MAX = 100
+"""How often a job that fails in a simulation is tried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +44,10 @@ class Job:
     units: int = 1
     owner: str = "somebody"
     priority: int = 0
+    outcome: Result | None = None
+    """What it reports at its end, without a cloud; None: nothing."""
+    again: bool = False
+    """Another try of a job that has failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +58,17 @@ class JobTimes:
     started: int | None
     ended: int | None
     units: int
+    outcome: Result | None = None
+    again: bool = False
+    """Another try of a job that has failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsal:
+    """A simulation: the times of each try of each job, and the limit over time."""
+
+    stays: list[JobTimes]
+    limits: Steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,17 +88,30 @@ class Summary:
     last_end: int
     waited: tuple[int, int, int] | None
     """Median, 90th and 99th percentile of the time from request to grant."""
+    ok: int = 0
+    """Tries with this outcome, where outcomes are known; likewise the next two."""
+    failed: int = 0
+    throttled: int = 0
 
 
 def simulate_pool(
     name: str, spec: PoolSpec, jobs: Sequence[Job], *, seed: int = 0
 ) -> list[JobTimes]:
-    """Run jobs against an empty pool; return the times of each, in their order.
+    """Run jobs against an empty pool; return the times of each, in their order. See `rehearse`."""
+    return rehearse(name, spec, jobs, seed=seed).stays
+
+
+def rehearse(
+    name: str, spec: PoolSpec, jobs: Sequence[Job], cloud: Cloud | None = None, *, seed: int = 0
+) -> Rehearsal:
+    """Run jobs against an empty pool, in the order of their requests.
 
     Args:
         name: of the pool; jitter depends on it.
         spec: of the pool; all settings apply except `queue_max`.
         jobs: in any order. Jobs that arrive at the same time ask in the given order.
+        cloud: decides which jobs fail; these ask again at once, up to `TRIES_MAX` times. None: each
+            job reports its own outcome.
         seed: for jitter.
 
     Raises:
@@ -90,15 +123,16 @@ def simulate_pool(
             "A job without a duration never ends in a pool without a hold: set a hold."
         )
     spec = structs.replace(spec, queue_max=QUEUE_MAX_MAX)
-    return _Stage(name, spec, jobs, seed).play()
+    return _Stage(name, spec, jobs, cloud, seed).play()
 
 
 def summary(stays: Sequence[JobTimes]) -> Summary:
     """Summarize a rehearsal or a history."""
     starts = [stay.started for stay in stays if stay.started is not None]
     ends = [stay.ended for stay in stays if stay.ended is not None]
+    outcomes = Counter(stay.outcome for stay in stays)
     return Summary(
-        jobs=len(stays),
+        jobs=sum(not stay.again for stay in stays),
         never=len(stays) - len(starts),
         starts_per_minute=greatest(starts_per_minute(stays)),
         running=greatest(running(stays)),
@@ -108,6 +142,9 @@ def summary(stays: Sequence[JobTimes]) -> Summary:
         waited=percentiles(
             stay.started - stay.arrived for stay in stays if stay.started is not None
         ),
+        ok=outcomes["ok"],
+        failed=outcomes["failed"],
+        throttled=outcomes["throttled"],
     )
 
 
@@ -140,9 +177,13 @@ def starts_per_minute(stays: Sequence[JobTimes]) -> Steps:
 class _Stage:
     """The rows of one pool, the coming events, and the times of each job."""
 
-    def __init__(self, name: str, spec: PoolSpec, jobs: Sequence[Job], seed: int) -> None:
+    def __init__(
+        self, name: str, spec: PoolSpec, jobs: Sequence[Job], cloud: Cloud | None, seed: int
+    ) -> None:
         self.name = name
-        self.jobs = jobs
+        self.jobs = [*jobs]
+        self.tries = [1] * len(jobs)
+        self.cloud = cloud
         # Jitter depends on pool and arrival number, so the seed shifts the arrival numbers.
         self.arrivals = seed * 1_000_000
         _, self.pool = pools.put(Facts(), _moment(0), Instant(0), name, spec)
@@ -150,10 +191,16 @@ class _Stage:
         self.line: list[tuple[int, int, LeaseId]] = []
         """By `order`, then ticket."""
         self.ends: list[tuple[int, LeaseId]] = []
+        """When leases end, and when their jobs ask the cloud."""
+        self.asks: set[LeaseId] = set()
+        """Leases whose jobs have not asked the cloud yet."""
+        self.throttled: set[LeaseId] = set()
+        """Those that were throttled when they did."""
         self.held: dict[str, int] = {}
-        self.stays = [JobTimes(job.arrives, None, None, job.units) for job in jobs]
+        self.stays = [JobTimes(job.arrives, None, None, job.units, again=job.again) for job in jobs]
+        self.limits: Steps = [(0, self.pool.spec.limit or 0)]
 
-    def play(self) -> list[JobTimes]:
+    def play(self) -> Rehearsal:
         """Process all events in order of time."""
         comers = sorted(range(len(self.jobs)), key=lambda n: (-self.jobs[n].arrives, -n))
         at = self._next(comers)
@@ -161,28 +208,63 @@ class _Stage:
             coming = []
             while comers and self.jobs[comers[-1]].arrives <= at:
                 coming.append(comers.pop())
-            over = []
-            while self.ends and self.ends[0][0] <= at:
-                over.append(heappop(self.ends)[1])
-            self._batch(at, coming, over)
+            over = self._over(at)
+            if coming or over or at == self.pool.wake_at:
+                self._batch(at, coming, over)
             at = self._next(comers)
-        return self.stays
+        return Rehearsal(self.stays, self.limits)
+
+    def _over(self, at: int) -> dict[LeaseId, Result | None]:
+        """Return the leases whose jobs end now, and what these report."""
+        over: dict[LeaseId, Result | None] = {}
+        while self.ends and self.ends[0][0] <= at:
+            _, key = heappop(self.ends)
+            n, cloud = int(self.leases[key].key), self.cloud
+            if cloud is None:
+                over[key] = self.jobs[n].outcome
+            elif key in self.asks:
+                self.asks.discard(key)
+                if cloud.throttles(n, at, self.pool.occupied):
+                    self.throttled.add(key)
+            elif key in self.throttled:
+                over[key] = "throttled"
+            else:
+                over[key] = "failed" if cloud.fails(n) else "ok"
+        return over
+
+    def _again(self, at: int, n: int) -> int | None:
+        """Return the number of another try of a job that has failed; None: it gives up."""
+        if self.cloud is None or self.tries[n] >= TRIES_MAX:
+            return None
+        job = replace(self.jobs[n], arrives=at, again=True)
+        self.jobs.append(job)
+        self.tries.append(self.tries[n] + 1)
+        self.stays.append(JobTimes(at, None, None, job.units, again=True))
+        return len(self.jobs) - 1
 
     def _next(self, comers: list[int]) -> int | None:
         known = [self.pool.wake_at, self.ends[0][0] if self.ends else None]
         known.append(self.jobs[comers[-1]].arrives if comers else None)
         return min((at for at in known if at is not None), default=None)
 
-    def _batch(self, at: int, coming: list[int], over: list[LeaseId]) -> None:
+    def _batch(self, at: int, coming: list[int], over: Mapping[LeaseId, Result | None]) -> None:
         """Decide as the service does: one request after the other, then grant once."""
         moment, wall = _moment(at), Instant(at)
-        facts = self._facts(over)
+        facts = self._facts([*over])
         changes = Changes()
 
         def take(made: Changes) -> None:
             facts.apply(made)
             changes.update(made)
 
+        for key, result in over.items():
+            n = int(facts.leases[key].key)
+            self.stays[n] = replace(self.stays[n], outcome=result)
+            if result is not None:
+                cause = "cloud" if result == "throttled" else ""
+                take(leases.outcome(facts, moment, key, Proof(), result, "", cause=cause)[0])
+            if result not in (None, "ok") and (again := self._again(at, n)) is not None:
+                coming.append(again)
         take(expiry.sweep(facts, moment, wall, facts.due)[0])
         for key in over:
             take(leases.release(facts, moment, wall, key, Proof())[0])
@@ -201,6 +283,9 @@ class _Stage:
                 self._load_more(facts, short.needs.lines[self.name])
         self.arrivals = facts.arrivals
         self.pool = facts.pools[self.name]
+        limit = self.pool.spec.limit or 0
+        if limit != self.limits[-1][1]:
+            self.limits.append((at, limit))
         for lease in changes.leases.values():
             assert lease is not None
             self._keep(at, lease)
@@ -246,18 +331,22 @@ class _Stage:
         job, stay = self.jobs[n], self.stays[n]
         if lease.state == "ended":
             self.held[lease.owner] -= job.units
-            self.stays[n] = JobTimes(job.arrives, stay.started, at, job.units)
+            self.stays[n] = replace(stay, ended=at)
             return
         self.leases[lease.id] = lease
         if lease.state == "waiting":
             insort(self.line, place)
             return
         self.held[lease.owner] = self.held.get(lease.owner, 0) + job.units
-        self.stays[n] = JobTimes(job.arrives, at, None, job.units)
+        self.stays[n] = replace(stay, started=at)
         ends = [] if lease.hold_until is None else [int(lease.hold_until)]
         if job.duration is not None:
             ends.append(at + job.duration)
         heappush(self.ends, (min(ends), lease.id))
+        if self.cloud is not None:
+            self.asks.add(lease.id)
+            asks = at + self.cloud.asked_after(n, min(ends) - at)
+            heappush(self.ends, (asks, lease.id))
 
 
 def _moment(at: int) -> Moment:
@@ -274,6 +363,8 @@ class PastLease(NamedTuple):
     owner: str
     rank: int
     """The negated priority."""
+    outcome: Result | None = None
+    """What its holder has reported; None: nothing, or it is not known here."""
 
 
 class Bucket(NamedTuple):
@@ -363,6 +454,7 @@ def jobs_of(past: Iterable[PastLease]) -> tuple[list[Job], list[JobTimes]]:
         assert one.ended_at is not None
         first = ended[0].asked_at
         asked, granted, over = one.asked_at - first, one.granted_at - first, one.ended_at - first
-        jobs.append(Job(asked, max(1, over - granted), one.units, one.owner, -one.rank))
-        stays.append(JobTimes(asked, granted, over, one.units))
+        lasts = max(1, over - granted)
+        jobs.append(Job(asked, lasts, one.units, one.owner, -one.rank, one.outcome))
+        stays.append(JobTimes(asked, granted, over, one.units, one.outcome))
     return jobs, stays

@@ -18,13 +18,14 @@ from moorage.core.ids import ConsumerId, LeaseId, ProviderId, is_normal
 from moorage.core.labels import check_labels
 from moorage.core.ledger.vocabulary import check_consumer_type
 from moorage.core.limits import (
+    CAUSE_LENGTH_MAX,
     DETAIL_LENGTH_MAX,
     IDENTIFIER_LENGTH_MAX,
     KEY_LENGTH_MAX,
     LABELS_MAX,
     MAX_INT,
 )
-from moorage.core.texts import check_reason, is_name
+from moorage.core.texts import check_plain, check_reason, is_name
 from moorage.core.wildcards import is_entry
 from moorage.core.wishes import labels_of, wanted_of
 from moorage.faces.v1 import authorization
@@ -228,7 +229,9 @@ async def outcome(request: Request[wire.OutcomeWanted, None]) -> wire.Lease:
     lease, outcome = await _lease(request), request.body
     proof, by = _standing(request, outcome.token)
     detail = check_text("detail", outcome.detail, DETAIL_LENGTH_MAX)
-    case = LeaseOutcome(lease, proof, outcome.result, detail, by=by)
+    cause = check_text("cause", outcome.cause, CAUSE_LENGTH_MAX)
+    check_plain("cause", cause)
+    case = LeaseOutcome(lease, proof, outcome.result, detail, cause, by=by)
     return await _changed(request, case)
 
 

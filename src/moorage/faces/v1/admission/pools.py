@@ -8,6 +8,7 @@ from moorage.core.admission.model import Pacing, owner_queue_max
 from moorage.core.admission.requests import check_duration
 from moorage.core.clock import SECOND
 from moorage.faces.v1 import authorization
+from moorage.faces.v1.admission.adaptive import settings_shown, test_shown
 from moorage.faces.v1.admission.leases import lease_shown, shown_to
 from moorage.faces.v1.routing import Handlers, Request
 from moorage.service.admission.pool_cases import PoolDelete, PoolPause, PoolPut
@@ -127,6 +128,7 @@ def pool_shown(view: PoolView) -> wire.Pool:
     members = structs.asdict(spec)
     members |= {name: seconds_of(members[name]) for name in wire.DURATIONS}
     members["pacing"] = None if spec.pacing is None else pacing_shown(spec.pacing)
+    members["adaptive"] = settings_shown(spec.adaptive)
     members["askers"] = None if spec.askers is None else [*spec.askers]
     if spec.per_member is not None:
         members["limit"] = None
@@ -153,6 +155,7 @@ def pool_shown(view: PoolView) -> wire.Pool:
         updated_at=time_of(pool.updated_at),
         template=None if pool.on_demand is None else pool.on_demand.template,
         owner_queue_max=owner_queue_max(spec.queue_max, spec.queue_max_per_owner),
+        adaptive_test=test_shown(pool, view.at, view.back),
     )
 
 
