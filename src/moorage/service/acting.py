@@ -1,7 +1,7 @@
-"""Actions of operators that are tried first: what one would do now, and doing exactly that.
+"""Actions that are tried first: what one would do now, and doing exactly that.
 
 A trial is a batch that is not saved: the same code loads, decides and grants. An action carries the
-digest of the trial that its operator has seen, and is refused if it would do something else by now.
+digest of the trial that its author has seen, and is refused if it would do something else by now.
 Source: docs/decisions/0059-actions-are-tried-first.md.
 """
 
@@ -14,8 +14,8 @@ from typing import Any, ClassVar, NamedTuple
 import msgspec
 
 from moorage.core.admission.effects import Effect, effect_of
-from moorage.core.admission.model import Lease, Pool
-from moorage.core.admission.units import free_units, limit_of
+from moorage.core.admission.model import Lease, Pool, units_held_since
+from moorage.core.admission.units import free_units, limit_of, units_by_pool
 from moorage.core.ages import age_text
 from moorage.core.clock import SECOND, Instant
 from moorage.core.counting import are, counted
@@ -77,7 +77,8 @@ class Acting(UseCase[Outlook]):
     agent: AgentId | None = None
     """The agent that changes."""
     lasts: int | None = None
-    """How long a pause shall last (microseconds): its end moves on until it is carried out."""
+    """How long a pause, or a kept lease, shall last (microseconds): its end moves on until it is
+    carried out."""
     outlook: Outlook = field(init=False, repr=False)
     rows: list[AuditRow] = field(default_factory=list, init=False)
     _before: Pool | Lease | Agent | None = field(default=None, init=False)
@@ -142,7 +143,9 @@ class Acting(UseCase[Outlook]):
         if isinstance(before, Pool):
             yield from _pool_lines(world, when, before, facts.pools[before.name], self.lasts)
         elif isinstance(before, Lease):
-            yield from map(_promised, _lease_lines(world, when, before, facts.leases[before.id]))
+            after = facts.leases[before.id]
+            yield from map(_promised, _lease_lines(world, when, before, after, self.lasts))
+            yield from _awaited(world, before, after)
         if self.pool is not None or self.lease is not None:
             yield from map(_promised, effect.lines())
         if self._closed:
@@ -233,15 +236,36 @@ def _pacing_text(pool: Pool) -> str:
     return f"{pacing.burst} at once, then one every {pacing.interval / SECOND:g} s{jitter}"
 
 
-def _lease_lines(world: World, when: When, before: Lease, after: Lease) -> Iterator[str]:
+def _awaited(world: World, before: Lease, after: Lease) -> Iterator[Line]:
+    """Yield how many tickets wait for what is kept."""
+    if after.kept is None or after.kept == before.kept:
+        return
+    waiting = sum(world.admission.pools[name].waiting for name in units_by_pool(after.needs))
+    if waiting:
+        tickets = f"{counted(waiting, 'ticket')} {are(waiting)}"
+        yield Line(f"{tickets} waiting in the line of its pools.", "")
+
+
+def _lease_lines(
+    world: World, when: When, before: Lease, after: Lease, lasts: int | None
+) -> Iterator[str]:
     if before.priority != after.priority:
         yield f"The priority changes from {before.priority} to {after.priority}."
-    if (before.hold, before.hold_until) != (after.hold, after.hold_until):
+    if after.kept is not None and after.kept != before.kept:
+        end = after.hold_until
+        until = f"for {age_text(lasts / SECOND)}" if lasts is not None else ""
+        if not until and end is not None:
+            until = f"until {_clock(when, end)}"
+        yield f"It is kept for inspection {until}: it needs no renewals, and ends by itself."
+        if before.hold_until is not None:
+            yield f"At present it ends at {_clock(when, before.hold_until)}."
+    elif (before.hold, before.hold_until) != (after.hold, after.hold_until):
         yield f"It may last {_lasting(after.hold)} from now on."
         pools = [world.admission.pools[need.pool] for need in after.needs]
         for pool in pools:
             most = pool.spec.hold_max
-            held = 0 if after.granted_at is None else when.moment.at - after.granted_at
+            since = units_held_since(after)
+            held = 0 if since is None else when.moment.at - since
             if most is not None and (after.hold is None or held + after.hold > most):
                 yield (
                     f"{pool.name} permits its users at most {_lasting(most)} (hold_max); operators"

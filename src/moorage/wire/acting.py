@@ -1,4 +1,4 @@
-"""Actions of operators that are shown before they are carried out."""
+"""Actions that are shown before they are carried out."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ ActionName = Literal[
     "lease.force",
     "lease.revoke",
     "lease.hold",
+    "lease.keep",
     "agent.drain",
     "agent.resume",
 ]
@@ -26,8 +27,9 @@ ActionName = Literal[
 class ActionWanted:
     """An action on a pool, a lease or ticket, or an agent.
 
+    `lease.hold` and `lease.keep` are for the owner of the lease, too, the others for operators.
     Only some members belong to each action: `limit` (null: it stays), `pacing` (null: none) and
-    `generation` (null: any) to `pool.tune`; `until` or `lasts` to `pool.pause` and `agent.drain`;
+    `generation` (null: any) to `pool.tune`; `until` or `lasts` to `pool.pause`, `agent.drain` and `lease.keep`;
     `priority` (null: first in all lines) to `lease.move`; `hold` (seconds from now; null: no end)
     to `lease.hold`; `reason` to all that have one. `digest` is that of the effect that the operator
     has seen; it is required to act, and ignored by a preview.

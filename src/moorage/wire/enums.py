@@ -15,6 +15,7 @@ Cause = Literal[
     "unheard",
     "retried",
     "unconfirmed",
+    "handed_over",
 ]
 """Why a lease ended, or a ticket without a grant (withdrawn, gave_up, unheard, revoked)."""
 
