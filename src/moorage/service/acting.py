@@ -42,7 +42,9 @@ class Outlook(msgspec.Struct, frozen=True):
     generation: int | None = None
     """Of the pool afterwards; None: no pool changes."""
     audit: tuple[str, ...] = ()
-    """Ids of the audit rows; empty: nothing was saved."""
+    """Ids of the audit rows; empty: nothing was saved, or the owner of a lease has acted."""
+    done: bool = False
+    """Whether it has changed anything."""
     before: Pool | Lease | Agent | None = None
     """What changes, as it was, for an action that takes this one back."""
 
@@ -82,6 +84,7 @@ class Acting(UseCase[Outlook]):
     outlook: Outlook = field(init=False, repr=False)
     rows: list[AuditRow] = field(default_factory=list, init=False)
     _before: Pool | Lease | Agent | None = field(default=None, init=False)
+    _changed: bool = field(default=False, init=False)
     _closed: dict[str, int] = field(default_factory=dict, init=False)
     _opened: dict[str, int] = field(default_factory=dict, init=False)
 
@@ -102,6 +105,7 @@ class Acting(UseCase[Outlook]):
         elif self.agent is not None:
             self._before = world.fleet.agents.get(self.agent)
         made = self.case.decide(world, when)
+        self._changed = bool(made.admission)
         ledger = LedgerChanges() if made.ledger is None else made.ledger
         self._closed, self._opened = _shut(world, ledger)
         return made
@@ -117,7 +121,7 @@ class Acting(UseCase[Outlook]):
         ).hexdigest()
         pool = None if self.pool is None else world.admission.pools.get(self.pool)
         generation = None if pool is None else pool.generation
-        self.outlook = Outlook(lines, effect, digest, generation, (), self._before)
+        self.outlook = Outlook(lines, effect, digest, generation, before=self._before)
         if self.digest is None:
             return False
         if self.digest != digest:
@@ -136,7 +140,9 @@ class Acting(UseCase[Outlook]):
 
     def conclude(self, world: World, when: When) -> Outlook:
         """Return what it does, or has done."""
-        return msgspec.structs.replace(self.outlook, audit=tuple(row.id for row in self.rows))
+        rows = tuple(row.id for row in self.rows)
+        done = self.digest is not None and (bool(rows) or self._changed)
+        return msgspec.structs.replace(self.outlook, audit=rows, done=done)
 
     def _lines(self, world: World, when: When, effect: Effect) -> Iterator[Line]:
         facts, before = world.admission, self._before

@@ -332,9 +332,10 @@ class LeasesAsked(PageAsked):
 
     `key_prefix` needs an owner, or a governor's token: only leases whose key begins with it.
     `id_prefix`: only those whose id begins with it; at least 8 characters.
-    `mine`: those of the caller. `offered`: granted ones that the caller may accept. `label` is NAME=VALUE, and may be repeated: leases that have all of
-    these labels. `older` is in seconds: leases that have been in their state for at least this
-    time, since the request, the grant or the end. `consumer` is a UUID: leases that have, or ask
+    `mine`: those of the caller. `offered`: granted ones that the caller may accept. `label` is
+    NAME=VALUE, and may be repeated: leases that have all of these labels. `older` is in seconds:
+    leases that have been in their state for at least this time, since the request, the grant or the
+    end. `consumer` is a UUID: leases that have, or ask
     for, allocations of this consumer. `machine` may be repeated: leases of a machine that any of
     these names or UUIDs mean, as the host in the key, in the labels holder, host or node, or as a
     provider in the allocations. With `label`, `older`, `consumer`, `machine` or `offered` a page

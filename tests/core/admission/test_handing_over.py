@@ -194,7 +194,9 @@ def test_only_the_holder_offers(world: World) -> None:
     offer(world, proof=Proof())
 
 
-@pytest.mark.parametrize("to", ["", "ann", "*", "shop/*", GOVERNORS, LEASE_PROXY, "boskos:x", "a\nb"])
+@pytest.mark.parametrize(
+    "to", ["", "ann", "*", "shop/*", GOVERNORS, LEASE_PROXY, "boskos:x", "a\nb"]
+)
 def test_nobody_is_offered_what_they_cannot_accept(world: World, to: str) -> None:
     """A project is many owners; others do not know the native API; the holder has it."""
     with Refused(Code.INVALID):
@@ -255,7 +257,7 @@ def test_an_operator_may_be_given_what_the_pool_is_not_for(world: World) -> None
 
 
 def test_it_starts_nothing() -> None:
-    """So a paused, paced or lowered pool does not prevent it, and it does not count in the pacing."""
+    """So no pause, pacing or lowered limit prevents it, and it does not count in the pacing."""
     world = World()
     world.pool("p", 2, pacing=Pacing(60 * SECOND))
     world.ask("a", {"p": 2}, owner="ann")

@@ -57,7 +57,7 @@ def test_a_renewal_does_not_bring_back_the_ttl(world: World) -> None:
 
 
 def test_it_always_has_an_end(world: World) -> None:
-    """Also if its hold is changed later; operators may give it a later one, but none without end."""
+    """Also if its hold is changed later: operators may give it a later end, but not none."""
     keep(world, 60)
     for proof in (ME, Proof()):
         with Refused(Code.INVALID):
@@ -96,6 +96,8 @@ def test_hold_max_counts_from_the_grant() -> None:
     keep(world, 60, at_most=True)
     assert world.lease("a").hold_until == Instant(world.now + 60 * SECOND)
     keep(world, 9_000, proof=Proof(), at_most=True)
+    assert world.lease("a").hold_until == Instant(world.now + 5_400 * SECOND)
+    keep(world, 9_000, proof=Proof())
     assert world.lease("a").hold_until == Instant(world.now + 9_000 * SECOND)
     world.wait(7_200)
     with Refused(Code.HOLD_ABOVE_MAX):

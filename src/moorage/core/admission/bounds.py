@@ -138,7 +138,7 @@ def check_hold(
 
 
 def hold_left(pools: Iterable[Pool], moment: Moment, lease: Lease) -> int | None:
-    """Return how long a lease may still last by the `hold_max` of its pools; None: they set none."""
+    """Return how long a lease may still last by `hold_max` of its pools; None: there is none."""
     ends = [pool.spec.hold_max for pool in pools if pool.spec.hold_max is not None]
     return max(0, min(ends) - _held(moment, lease)) if ends else None
 

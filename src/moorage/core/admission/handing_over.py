@@ -82,9 +82,7 @@ def decline(facts: Facts, moment: Moment, lease: LeaseId, owner: str) -> Answer:
     return Changes(leases={lease: structs.replace(found, offer=None)}), lease
 
 
-def accept(
-    facts: Facts, moment: Moment, wall: Instant, lease: LeaseId, how: Acceptance
-) -> Answer:
+def accept(facts: Facts, moment: Moment, wall: Instant, lease: LeaseId, how: Acceptance) -> Answer:
     """Take a lease over; the answer is the new lease of the receiver.
 
     It ends when the hold of the old one would have ended, and keeps its record, its outcome and its

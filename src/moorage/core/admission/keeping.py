@@ -32,7 +32,7 @@ def keep(
 ) -> Answer:
     """Keep a lease for some time from now (microseconds); a repetition replaces end and reason.
 
-    `at_most`: for less if the pools permit less. Raises LEASE_NOT_FOUND, HOLDER_MISMATCH,
+    `at_most`: for less if the pools permit their users less, whoever asks. Raises LEASE_NOT_FOUND, HOLDER_MISMATCH,
     TOKEN_STALE, LEASE_ENDED, HOLD_ABOVE_MAX; INVALID: it waits, or nobody could look at it.
     """
     found = live_lease(facts, lease, proof)
@@ -47,7 +47,7 @@ def keep(
     check_reason(reason)
     check_duration("The time that a lease is kept", wanted)
     pools = pools_of(facts, found.needs)
-    if at_most and proof.owner is not None:
+    if at_most:
         left = _most(pools, moment, found)
         if not left:
             raise Error(Code.HOLD_ABOVE_MAX, f"The pools of lease '{lease}' permit no longer hold.")

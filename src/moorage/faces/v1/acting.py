@@ -155,6 +155,7 @@ def effect_shown(wanted: wire.ActionWanted, outlook: Outlook) -> wire.ActionEffe
         tickets_start=len(effect.tickets_start),
         ends=[*ends[:SHOWN_MAX]],
         starts=[*effect.tickets_start[:SHOWN_MAX]],
+        done=outlook.done,
         audit=[*outlook.audit],
         undo=_undo(wanted, outlook) if outlook.audit else None,
     )

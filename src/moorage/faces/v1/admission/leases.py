@@ -187,7 +187,11 @@ async def change(request: Request[wire.HoldWanted, None]) -> wire.Lease:
 
 async def retry(request: Request[wire.RetryWanted, None]) -> StatusAnswer[wire.Lease]:
     """Release a lease and request the same again; retrying a forced lease needs an operator."""
-    wanted, admission, lease = request.body, request.service.admission, await lease_in_scope(request)
+    wanted, admission, lease = (
+        request.body,
+        request.service.admission,
+        await lease_in_scope(request),
+    )
     old = (await admission.queries.lease(lease)).lease
     if old.forced and not (old.forced_by_operator or request.governs):
         authorization.check_role(request.role, Role.OPERATOR, "retrying a forced lease")
@@ -210,7 +214,11 @@ async def revoke(request: Request[wire.RevokeWanted, None]) -> wire.Lease:
     """Revoke a lease or ticket."""
     reason = request.body.reason
     check_reason(reason)
-    lease, admission, by = await lease_in_scope(request), request.service.admission, OnBehalf(request.actor)
+    lease, admission, by = (
+        await lease_in_scope(request),
+        request.service.admission,
+        OnBehalf(request.actor),
+    )
     case: LeaseCase = LeaseRevoke(lease, reason, by=by)
     if request.body.holder_is_gone:
         pools = _pools(await admission.queries.lease(lease))
