@@ -61,6 +61,7 @@ class Simulation:
         self.sweep_at: int | None = None
         self.specs = dict(scenarios.specs(self.random))
         self.clients: list[Client] = []
+        self.offers: dict[str, list[LeaseId]] = {}
         self.working = 0
         self.jump_unseen = False
         """The wall clock was set, and no process that knew better has committed since."""
@@ -74,7 +75,7 @@ class Simulation:
         """A client will act on a lease until then."""
         self.auditor.believes(lease, until)
 
-    def told(self, ask: do.Ask, seen: Lease) -> None:
+    def told(self, ask: do.Ask | do.Accept, seen: Lease) -> None:
         """A client was answered."""
         self.auditor.answered(ask, seen)
 
@@ -121,7 +122,9 @@ class Simulation:
             wishes = scenarios.wishes(self.random, self.specs)
             name = f"client-{n}"
             owner = f"owner-{n % 2}" if shared else name
-            client = Client(self, name, owner, Random(self.random.random()), wishes)
+            hands = Random(f"hands {self.seed} {n}")
+            client = Client(self, name, owner, Random(self.random.random()), wishes, hands)
+            self.offers.setdefault(owner, [])
             self.clients.append(client)
             self._later(self.random.randrange(2 * SECOND), self._step(client.run()))
         self.working = len(self.clients)

@@ -6,6 +6,72 @@ CORE = "src/moorage/core/admission"
 
 ADMISSION_BUGS = (
     Bug(
+        "I22",
+        "both owners hold what was handed over",
+        f"{CORE}/handing_over.py",
+        """    draft.stop(structs.replace(old, offer=None), "handed_over", f"to {how.owner}")
+""",
+        "",
+    ),
+    Bug(
+        "I22",
+        "the old token still renews after it was handed over",
+        f"{CORE}/requests.py",
+        """    if found.state == "ended":
+        raise Error(Code.LEASE_ENDED, ended_message(found))""",
+        """    if found.state == "ended" and found.cause != "handed_over":
+        raise Error(Code.LEASE_ENDED, ended_message(found))""",
+    ),
+    Bug(
+        "I22",
+        "the units are free while they are handed over",
+        f"{CORE}/handing_over.py",
+        """draft.stop(structs.replace(old, offer=None), "handed_over\"""",
+        """draft.end(structs.replace(old, offer=None), "handed_over\"""",
+    ),
+    Bug(
+        "I22",
+        "anybody accepts what is offered to another",
+        f"{CORE}/handing_over.py",
+        "return is_offered(lease, at) and lease.offer is not None and lease.offer.to == owner",
+        "return is_offered(lease, at)",
+    ),
+    Bug(
+        "I22",
+        "an offer has no end",
+        f"{CORE}/handing_over.py",
+        'return lease.state == "granted" and made is not None and at < made.until',
+        'return lease.state == "granted" and made is not None',
+    ),
+    Bug(
+        "I22",
+        "the hold begins again when it is handed over",
+        f"{CORE}/handing_over.py",
+        "hold_until=old.hold_until, heard_until",
+        "heard_until",
+    ),
+    Bug(
+        "I18",
+        "who accepts is not bound by its quota",
+        f"{CORE}/handing_over.py",
+        "    if left is not None and units > left:\n",
+        "    if left is not None and units > left + 1_000:\n",
+    ),
+    Bug(
+        "I23",
+        "what is kept never ends",
+        f"{CORE}/keeping.py",
+        "hold_until=Instant(moment.at + wanted),",
+        "hold_until=None,",
+    ),
+    Bug(
+        "I23",
+        "what is kept ends by its TTL",
+        f"{CORE}/keeping.py",
+        "        heard_until=None,\n        confirm_by=None,\n",
+        "",
+    ),
+    Bug(
         "I21",
         "nobody looks when a pause is over",
         f"{CORE}/admit.py",
