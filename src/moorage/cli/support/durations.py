@@ -110,10 +110,12 @@ class UntilType(click.ParamType[float]):
             )
         return away
 
+
 class SinceType(UntilType):
     """The same of the past: it becomes the seconds since then; `4:30` is the last 4:30."""
 
     _side, _ahead = "past", False
+
 
 class NoneOr(click.ParamType[Any]):
     """An option of another type, or the word `none`, which becomes `NONE`."""
