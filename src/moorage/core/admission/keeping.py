@@ -32,7 +32,7 @@ def keep(
 ) -> Answer:
     """Keep a lease for some time from now (microseconds); a repetition replaces end and reason.
 
-    `at_most`: for less if the pools permit their users less, whoever asks.
+    `at_most`: for less if the pools permit their users less; also for operators.
 
     Raises LEASE_NOT_FOUND, HOLDER_MISMATCH, TOKEN_STALE, LEASE_ENDED, HOLD_ABOVE_MAX; INVALID: it
     waits, or nobody could look at it.
