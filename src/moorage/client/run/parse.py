@@ -62,6 +62,7 @@ class RunRequest(NamedTuple):
     """While the command runs, a server that does not answer does not mean a lost lease."""
     nested: str
     unless_paused: bool = False
+    keep_on_failure: float | None = None
 
     def forgives(self, why: str, paused: bool = False) -> bool:
         """Return whether the command runs without a lease after a failure for this reason.
@@ -110,6 +111,7 @@ def order_of(words: Mapping[str, Any], command: tuple[str, ...]) -> RunRequest:
         patient=words["on_unreachable"] != "lost",
         nested=words["nested"] or REFUSE,
         unless_paused=bool(words.get("unless_paused")),
+        keep_on_failure=duration_of(words, "keep_on_failure", None),
     )
 
 

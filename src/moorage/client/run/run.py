@@ -11,9 +11,11 @@ from typing import NamedTuple
 from moorage.client.run.api_types import Lease
 from moorage.client.run.durations import spoken
 from moorage.client.run.exit_codes import RUN_BY_CAUSE, RUN_FAILED, RUN_LOST, RUN_SUPERSEDED
+from moorage.client.run.labels import accepted
 from moorage.client.run.lease.acquire import SUPERSEDED, Acquiring, Grant
 from moorage.client.run.lease.api import Leases
 from moorage.client.run.lease.idempotency_keys import FileKey, GivenKey, IdempotencyKeys, OwnKey
+from moorage.client.run.lease.keeping import keep_or_release
 from moorage.client.run.lease.nesting import (
     SHARE,
     WAIT,
@@ -32,6 +34,7 @@ from moorage.client.run.parse import RunRequest
 from moorage.client.run.process.child import Child, CommandError, check_command
 from moorage.client.run.process.job_control import JobControl
 from moorage.client.run.process.signals import (
+    ENDING,
     FORWARDED,
     Interrupted,
     SignalCollector,
@@ -58,6 +61,13 @@ class CommandEnd(NamedTuple):
     """It ran and was not ended by the watch, so its exit code is an outcome of the start."""
     interrupted: Interrupted | None = None
     """The further target of the SIGINT that ended the command or the wait."""
+    cancelled: bool = False
+    """Somebody has ended it by a signal, so that its end is no failure."""
+
+    @property
+    def failed(self) -> bool:
+        """Whether the command has failed by itself."""
+        return self.by_itself and self.code != 0 and not self.cancelled
 
 
 class Run(NamedTuple):
@@ -183,7 +193,15 @@ def _part(
     order, notices, _ = this
     code = None if done is None or not done.by_itself else done.code
     calls: dict[str, Callable[[float], object]] = {}
-    if not over:
+    kept: list[str] = []
+    keep = order.keep_on_failure if done is not None and done.failed else None
+    if not over and keep is not None:
+        # Only the name of the program: any other word may be a password.
+        reason = f"{accepted(os.path.basename(order.command[0]))}: exit code {code}"
+        calls["release"] = lambda left: kept.append(
+            keep_or_release(leases, lease, keep, reason, left)
+        )
+    elif not over:
         calls["release"] = lambda left: leases.release(lease.id, lease.token, left)
     if order.outcome and code is not None:
         result = "ok" if code == 0 else "failed"
@@ -200,6 +218,8 @@ def _part(
             f"cannot release lease {lease.id}, which ends by its TTL: {troubles['release']}"
         )
         return
+    for note in kept[:1]:
+        notices.say(note)
     _spend(this, keys)
 
 
@@ -228,13 +248,14 @@ def _carry(
     try:
         if keeper is not None:
             keeper.start()
-        forwarded = False
+        forwarded = ended = False
         while (code := child.look()) is None:
             job.look()
             for number in signals.wait(watch.seconds()):
                 if number in FORWARDED:
                     child.tell(number)
                     forwarded = forwarded or number == signal.SIGINT
+                    ended = ended or number in ENDING
                 elif number == signal.SIGCONT:
                     job.resume()
             watch.look()
@@ -243,7 +264,12 @@ def _carry(
             return CommandEnd(RUN_SUPERSEDED if watch.superseded else RUN_LOST)
     finally:
         job.close()
-    return CommandEnd(code, by_itself=True, interrupted=_interrupted(child, forwarded))
+    return CommandEnd(
+        code,
+        by_itself=True,
+        interrupted=_interrupted(child, forwarded),
+        cancelled=ended or child.killed_by in ENDING,
+    )
 
 
 def _interrupted(child: Child, forwarded: bool) -> Interrupted | None:

@@ -8,7 +8,8 @@ Pure, like all of the core: facts in, changes out.
   over, `units.py` counts free units, `pacing.py` spaces grants.
 * Leases: `requests.py` defines requests, `leases.py` the operations of a holder, `expiry.py` what
   expires and what confirms a grant, `late_releases.py` releases that come after the end.
-  `superseding.py` lets only the newest request of a group wait.
+  `superseding.py` lets only the newest request of a group wait, `handing_over.py` gives a lease to
+  another owner, `keeping.py` keeps one for inspection.
   `owners.py` lists owners that are not callers. `operator_actions.py` is what operators do with
   tickets and leases of others, `effects.py` what a decision makes of leases and tickets.
 * Pools: `pools.py` changes and pauses them, and ends pauses; `bounds.py` limits requests to them,

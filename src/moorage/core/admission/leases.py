@@ -6,7 +6,7 @@ all decisions of a batch; the one exception is a retry that keeps its units.
 
 from msgspec import Struct, structs
 
-from moorage.core.admission import bounds, expiry, templates
+from moorage.core.admission import bounds, expiry, keeping, templates
 from moorage.core.admission.bars import (
     is_silent,
     is_waited_for,
@@ -236,7 +236,9 @@ def hold(
         until = Instant(moment.at + wanted)
     if at_most and _ends_by(found, wanted, until):
         return Changes(), lease
-    bounds.check_hold(pools_of(facts, found.needs), moment, found, proof, wanted)
+    pools = pools_of(facts, found.needs)
+    check = bounds.check_hold if found.kept is None else keeping.check_end
+    check(pools, moment, found, proof, wanted)
     held = structs.replace(found, hold=wanted, hold_until=until)
     return Changes(leases={lease: expiry.known(held, moment)}), lease
 
@@ -287,7 +289,7 @@ def outcome(
     reported as long as the lease is remembered, however that has ended (a start may outlast its
     hold, or a lost or revoked lease). It is evidence only, and neither frees nor takes units.
     Raises LEASE_NOT_FOUND, HOLDER_MISMATCH, TOKEN_STALE, INVALID: the lease was never granted,
-    OUTCOME_TOLD: another outcome was reported before.
+    OUTCOME_TOLD: another outcome was reported before, LEASE_ENDED: it was handed over.
     """
     found = lease_of(facts, lease)
     check_proof(found, proof)
@@ -297,6 +299,11 @@ def outcome(
         )
     if found.outcome == result:
         return Changes(), lease
+    if found.cause == "handed_over":
+        raise Error(
+            Code.LEASE_ENDED,
+            f"Lease '{lease}' was handed over {found.detail}: the new holder reports the outcome.",
+        )
     if found.outcome is not None:
         raise Error(
             Code.OUTCOME_TOLD,
