@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from moorage.client.calling import Room
 from moorage.client.slots import Slots
 from moorage.client.transport import SECONDS_MAX
-from moorage.wire.acting import ActionEffect, ActionWanted
 from moorage.wire.admin import OwnerRevoked, OwnerRevokeWanted, SignInLink, WhoAmI
 from moorage.wire.admission import (
     Lease,
@@ -22,11 +21,14 @@ from moorage.wire.admission import (
     Verified,
 )
 from moorage.wire.defaults import OFFER_SECONDS
-from moorage.wire.operations import acting, admin, leases, pools
+from moorage.wire.operations import admin, leases, pools
 from moorage.wire.operations.operation import Operation
 from moorage.wire.pages import PAGE_MAX
 from moorage.wire.pools.past import PoolHistory, Rehearsal, RehearsalWanted
 from moorage.wire.pools.reports import PoolContents, PoolReport
+
+if TYPE_CHECKING:
+    from moorage.wire.acting import ActionEffect, ActionWanted
 
 CLEARING_SECONDS = 60.0
 """How much longer than usual the end of all leases of an owner may take."""
@@ -272,6 +274,8 @@ class Admission(Room):
 
     def preview(self, wanted: ActionWanted) -> ActionEffect:
         """Return what an action would do now; it changes nothing."""
+        from moorage.wire.operations import acting  # deferred: few callers need it
+
         return self._call(acting.PREVIEW_ACTION, body=wanted)
 
     def retry(

@@ -280,6 +280,10 @@ def _lease_lines(
                 )
         if before.hold_until is not None:
             yield _present_end(when, before.hold_until)
+        if after.stop_until is not None:
+            at = _clock(when, after.stop_until)
+            text = "Its holder is asked to stop for a newer request: in any case it ends at"
+            yield Line(f"{text} {at}.", f"{text} {after.stop_until}.")
     if before.state == "granted" and after.state == "ended":
         yield _promised("Its units become free although its job may still run.")
     if before.state == "ended":
@@ -288,12 +292,10 @@ def _lease_lines(
 
 def _kept_line(when: When, lease: Lease, lasts: int | None) -> Line:
     assert lease.hold_until is not None
-    if lasts is not None:
-        until, promise = f"for {age_text(lasts / SECOND)}", ""
-    else:
-        until, promise = f"until {_clock(when, lease.hold_until)}", f"{lease.hold_until}"
-    what = "it needs no renewals, and ends by itself."
-    return Line(f"It is kept for inspection {until}: {what}", f"It is kept {promise}: {what}")
+    end = _clock(when, lease.hold_until)
+    until = f"until {end}" if lasts is None else f"for {age_text(lasts / SECOND)}"
+    text = f"It is kept for inspection {until}: it needs no renewals, and ends by itself."
+    return Line(text, "It is kept for inspection.")
 
 
 def _present_end(when: When, at: Instant) -> Line:

@@ -104,9 +104,10 @@ def sent(browser: Browser, target: str, token: str, digest: str = "", **headers:
         "digest": digest,
         "generation": "1",
     }
-    fields |= {"until": "2h", "to": "forms/owner", "lasts": "10m"}
     fields |= {"hold": "2h", "limit": "7", "interval": "3", "burst": "2"}
     fields |= {"sure": "yes", "form_token": token}
+    if target.rpartition("/")[2] in HANDS:
+        fields |= {"until": "2h", "to": "forms/owner", "lasts": "10m"}
     if target.startswith(CLAIM):
         place = target.partition("place=")[2]
         fields |= {"question": "resources=VCPU:1", "place": place, "consumer": str(uuid4())}

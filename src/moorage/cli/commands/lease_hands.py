@@ -1,6 +1,7 @@
 """Commands of `moorage lease` that lengthen a lease, keep it for inspection, or hand it over."""
 
 from datetime import timedelta
+from typing import Any
 
 import click
 
@@ -11,9 +12,6 @@ from moorage.cli.support.options import example, json_option, label_option
 from moorage.cli.support.output import CONFLICT, USAGE, Failure, say, say_or_json, show_json
 from moorage.cli.support.views.lease_text import time_text, until_of
 from moorage.client.admission import Admission
-from moorage.client.run.api_types import LeaseRequest
-from moorage.client.run.handles.file import Handle, HandleEntry, HandleError
-from moorage.wire.acting import ActionWanted
 from moorage.wire.admission import Lease
 from moorage.wire.defaults import OFFER_SECONDS
 
@@ -52,8 +50,7 @@ def extend(text: str, by: float | None, to: float | None, preview: bool, as_json
                 raise Failure(CONFLICT, f"lease {lease_id} has no hold, so nothing is to be moved")
             hold = (end - server_now() + timedelta(seconds=by)).total_seconds()
         if preview:
-            wanted = ActionWanted(action="lease.hold", target=lease_id, hold=hold)
-            _previewed(admission, wanted, as_json)
+            _preview(admission, "lease.hold", lease_id, as_json, hold=hold)
             return
         lease = admission.hold(lease_id, hold)
     say_or_json(as_json, lease, f"{lease.id} ends at {_end(lease)}")
@@ -89,10 +86,8 @@ def hold(
     with at_server(Admission) as admission:
         lease_id = ids.lease_id(admission, text, changing=True)
         if preview:
-            wanted = ActionWanted(
-                action="lease.keep", target=lease_id, lasts=keep_until, reason=reason
-            )
-            _previewed(admission, wanted, as_json)
+            asked = {"lasts": keep_until, "reason": reason}
+            _preview(admission, "lease.keep", lease_id, as_json, **asked)
             return
         lease = admission.keep(lease_id, keep_until, reason, at_most=at_most)
     say_or_json(as_json, lease, f"{lease.id} is kept until {_end(lease)}{_awaited(lease)}")
@@ -155,6 +150,8 @@ def accept(
         if handle is not None:
             _keep_in(handle, key, lease)
     left = "" if lease.expires_at is None else f"; renew it before {time_text(lease.expires_at)}"
+    if lease.stop_until is not None:
+        left = f"; it ends for a newer request at {time_text(lease.stop_until)}"
     say_or_json(as_json, lease, f"accepted {lease_id}: it is your lease {lease.id}{left}")
 
 
@@ -172,8 +169,11 @@ def decline(text: str, as_json: bool) -> None:
 COMMANDS = (extend, hold, offer, accept, decline)
 
 
-def _previewed(admission: Admission, wanted: ActionWanted, as_json: bool) -> None:
-    effect = admission.preview(wanted)
+def _preview(admission: Admission, action: Any, lease_id: str, as_json: bool, **asked: Any) -> None:
+    """Print what an action would do with a lease."""
+    from moorage.wire.acting import ActionWanted  # deferred: only previews need it
+
+    effect = admission.preview(ActionWanted(action=action, target=lease_id, **asked))
     if as_json:
         show_json(effect)
         return
@@ -193,6 +193,10 @@ def _awaited(lease: Lease) -> str:
 
 def _keep_in(path: str, key: str, lease: Lease) -> None:
     """Put an accepted lease into a file of leases. Raises Failure: the file cannot be used."""
+    # Deferred: only this needs them.
+    from moorage.client.run.api_types import LeaseRequest
+    from moorage.client.run.handles.file import Handle, HandleEntry, HandleError
+
     needs = tuple((need.pool, need.units) for need in lease.needs)
     entry = HandleEntry(key, LeaseRequest(needs, lease.ttl, lease.hold))
     entry = entry._replace(

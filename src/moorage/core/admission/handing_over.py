@@ -159,7 +159,7 @@ def _grouped(lease: Lease, owner: str) -> Lease:
 
     It leaves its group if the group of this name is another one there: the receiver did not ask for
     that one. What was promised to a newer request stays: a lease whose holder is asked to stop ends
-    in time, whoever the holder is by then.
+    in time, also in other hands.
     """
     if superseding.key_of(lease) == superseding.group_key(owner, lease.group):
         return lease

@@ -82,7 +82,7 @@ def test_outside_it_leaves_its_group(world: World, receiver: str) -> None:
 
 
 def test_it_does_not_come_back_into_a_group(world: World) -> None:
-    """Whoever gets it back has not asked for it as a request of a group."""
+    """Its owner gets it back, but not as a request of a group."""
     hand_over(world, EVE)
     hand_over(world, ANN, "b", "c")
     assert world.lease("c").group == ""
@@ -93,7 +93,7 @@ def test_it_does_not_come_back_into_a_group(world: World) -> None:
 def test_who_is_asked_to_stop_cannot_pass_that_on(
     world: World, receiver: str, offered: str
 ) -> None:
-    """The newer request waits for one TTL at most, whoever holds the lease."""
+    """The newer request waits for one TTL at most, also if the lease changes hands."""
     if offered == "before":
         offer(world, receiver)
         push(world, "newer")

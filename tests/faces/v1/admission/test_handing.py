@@ -210,3 +210,38 @@ def test_an_owner_tries_first_what_its_own_lease_may_do(native: Native, ann: str
     assert "1 ticket is waiting in the line of its pools." in kept["lines"]
     assert act(native, "lease.keep", lease, kept["digest"], **keeping).body["done"]
     assert read(native, lease)["kept"]["reason"] == "look"
+
+
+def test_what_a_newer_request_waits_for_is_not_kept(native: Native, ann: str, bob: str) -> None:
+    """A longer hold says that it ends anyway; what is handed over ends in time, too."""
+    pool = make_pool(native, hold=60.0, pacing=None, ttl=600.0)
+    group = {"group": "deploy/main", "cancel_running": True}
+    lease = ask(native, pool, token=ann, supersede=group).body["id"]
+    newer = ask(native, pool, token=ann, supersede=group).body["id"]
+    stop = read(native, lease)["stop_until"]
+    for token in (ann, None):
+        answer = lease_action(native, lease, "keep", token=token, lasts=10.0)
+        assert refused(answer) == (400, "invalid")
+        assert newer in answer.body["detail"]
+    longer = preview(native, "lease.hold", lease, hold=7200.0)
+    assert "It may last 2h from now on." in longer["lines"]
+    assert any("asked to stop for a newer request" in line for line in longer["lines"])
+    lease_action(native, lease, "offer", token=ann, to="bank/bob")
+    new = lease_action(native, lease, "accept", token=bob, key=str(uuid4())).body
+    assert (new["group"], new["superseded_by"], new["stop_until"]) == ("", newer, stop)
+    assert [one["id"] for one in native.ask("GET", "/v1/leases?group=deploy/main").body["leases"]][
+        -2:
+    ] == [lease, newer]
+
+
+def test_what_is_kept_is_not_asked_to_stop(native: Native, ann: str) -> None:
+    """Somebody looks at it; a newer request of its group waits for its end."""
+    pool = make_pool(native, pacing=None)
+    group = {"group": "kept/main", "cancel_running": True}
+    lease = ask(native, pool, token=ann, supersede=group).body["id"]
+    lease_action(native, lease, "keep", token=ann, lasts=600.0)
+    newer = ask(native, pool, token=ann, supersede=group).body
+    found = read(native, lease)
+    assert (found["superseded_by"], found["stop_until"]) == (newer["id"], None)
+    assert newer["state"] == "waiting"
+    assert ("lease.supersede", "ann") not in actions(native, newer["id"])
