@@ -15,8 +15,6 @@ from moorage.wire.admission import (
     LeaseWanted,
     Pool,
     PoolPage,
-    PoolTemplate,
-    PoolTemplateWanted,
     PoolWanted,
     Verified,
 )
@@ -29,6 +27,7 @@ from moorage.wire.pools.reports import PoolContents, PoolReport
 
 if TYPE_CHECKING:
     from moorage.wire.acting import ActionEffect, ActionWanted
+    from moorage.wire.pools.templates import PoolTemplate, PoolTemplateWanted
 
 CLEARING_SECONDS = 60.0
 """How much longer than usual the end of all leases of an owner may take."""

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from msgspec import inspect, json
 
-from moorage.core.admission.model import Lease, Pool, Slot
+from moorage.core.admission.model import Lease, Pool, Slot, Template
 from moorage.core.fleet.model import Agent, Group
 from moorage.core.fleet.reporters import Member, ReporterGroup
 from moorage.core.ledger.model import Inventory
@@ -28,26 +28,29 @@ class _Stored(NamedTuple):
     """Returns keys and JSON, for a set of first keys."""
     keys: tuple[int, ...]
     """Key columns in the statement's rows."""
-    text: int
     type: inspect.Type
+    text: int = -1
+    """The column of the JSON in the statement's rows: the last one, unless it is named."""
 
 
 _inventories = inspect.type_info(dict[str, Inventory])
 _WRITES = {
-    "provider_use": _Stored("inventories_stored", (3,), 2, _inventories),
-    "inventories_write": _Stored("inventories_stored", (1,), 0, _inventories),
-    "pool_upsert": _Stored("pools_stored", (0,), 5, inspect.type_info(Pool)),
-    "slot_upsert": _Stored("slots_stored", (0, 1), 5, inspect.type_info(Slot)),
-    "lease_upsert": _Stored("leases_stored", (0,), 7, inspect.type_info(Lease)),
-    "agent_group_upsert": _Stored("agent_groups_stored", (0,), 1, inspect.type_info(Group)),
-    "agent_upsert": _Stored("agents_stored", (0,), 9, inspect.type_info(Agent)),
+    "provider_use": _Stored("inventories_stored", (3,), _inventories, 2),
+    "inventories_write": _Stored("inventories_stored", (1,), _inventories, 0),
+    "pool_upsert": _Stored("pools_stored", (0,), inspect.type_info(Pool)),
+    "template_upsert": _Stored("templates_stored", (0,), inspect.type_info(Template)),
+    "slot_upsert": _Stored("slots_stored", (0, 1), inspect.type_info(Slot)),
+    "lease_upsert": _Stored("leases_stored", (0,), inspect.type_info(Lease)),
+    "agent_group_upsert": _Stored("agent_groups_stored", (0,), inspect.type_info(Group)),
+    "agent_upsert": _Stored("agents_stored", (0,), inspect.type_info(Agent)),
     "reporter_group_upsert": _Stored(
-        "reporter_groups_stored", (0,), 2, inspect.type_info(ReporterGroup)
+        "reporter_groups_stored", (0,), inspect.type_info(ReporterGroup)
     ),
-    "reporter_upsert": _Stored("reporters_stored", (0, 1), 4, inspect.type_info(Member)),
+    "reporter_upsert": _Stored("reporters_stored", (0, 1), inspect.type_info(Member)),
 }
 _KINDS = {
     "pool": ("pools_stored", inspect.type_info(Pool)),
+    "pool_template": ("templates_stored", inspect.type_info(Template)),
     "slot": ("slots_stored", inspect.type_info(Slot)),
     "lease": ("leases_stored", inspect.type_info(Lease)),
     "group": ("agent_groups_stored", inspect.type_info(Group)),
@@ -60,6 +63,7 @@ _inventory = inspect.type_info(Inventory)
 _READS: dict[str, Callable[[str], Query]] = {
     "inventories_stored": lambda keys: Query("inventories_stored", (keys,)),
     "pools_stored": lambda keys: Query("pools_stored", (keys,)),
+    "templates_stored": lambda keys: Query("templates_stored", (keys,)),
     "slots_stored": lambda keys: Query("slots_stored", (keys,)),
     "leases_stored": lambda keys: Query("leases_stored", (keys,)),
     "agent_groups_stored": lambda keys: Query("agent_groups_stored", (keys,)),
@@ -103,8 +107,9 @@ def _completed(statement: Statement, stored: dict[str, dict[tuple[str, ...], Any
     rows: list[Row] = []
     for row in statement.rows:
         old = stored[place.query].get(tuple(row[n] for n in place.keys))
-        text = _merged_text(place.type, old, row[place.text])
-        rows.append((*row[: place.text], text, *row[place.text + 1 :]))
+        values = [*row]
+        values[place.text] = _merged_text(place.type, old, row[place.text])
+        rows.append(tuple(values))
     return statement._replace(rows=rows)
 
 

@@ -67,6 +67,29 @@ def test_an_export_changes_nothing(cli: Cli) -> None:
     cli.refusal(7, "pool", "export", "nope")
 
 
+def test_an_export_has_the_templates(cli: Cli) -> None:
+    """In place of the pools that requests have made; applying it changes none of them."""
+    words = ["--limit", "2", "--hold", "45m", "--order", "newest", "--idle", "90s"]
+    cli.lines("pool", "template", "create", "tpl/*", *words, "--pools-max", "7")
+    cli.lines("pool", "template", "create", "tpl/b/*", "--limit", "1", "--pacing", "none")
+    cli.ask("tpl/made")
+    toml, yaml = cli.folder / "all.toml", cli.folder / "all.yaml"
+    toml.write_text("\n".join(cli.lines("pool", "export")))
+    exported = cli.answer("pool", "export")
+    yaml.write_text(json.dumps(exported))
+    assert exported["templates"]["tpl/*"] == {
+        **{"limit": 2, "hold": "45m", "order": "newest"},
+        **{"idle": "1m30s", "pools_max": 7},
+    }
+    assert "tpl/made" not in exported["pools"]
+    assert "tpl/made" in cli.answer("pool", "export", "tpl/made")["pools"]
+    for file in (toml, yaml):
+        assert " 0 to change" in cli.lines("apply", "-f", str(file), "--dry-run")[-1]
+    cli.lines("pool", "template", "delete", "tpl/*", "--yes")
+    assert cli.lines("apply", "-f", str(toml), "--yes")[-1] == "created tpl/*"
+    assert "pools_max\t7" in cli.lines("pool", "template", "show", "tpl/*")
+
+
 def test_a_reason_is_shown(cli: Cli) -> None:
     """`pool show` and `pool list` have the reason of a pause, and who paused the pool."""
     cli.lines("pool", "create", "why", "--limit", "1")

@@ -18,11 +18,12 @@ from moorage.wire.admission import (
     Waiting,
 )
 from moorage.wire.audit import AuditEntry, AuditPage
-from moorage.wire.changes import Changes
+from moorage.wire.changes import Changes, PacingValue, PoolSpecValue
 from moorage.wire.enums import State
 from moorage.wire.fleet import AgentPage, GroupPage
 from moorage.wire.pools.past import HistoryPoint, PoolHistory
 from moorage.wire.pools.reports import OutcomeLine, PoolReport
+from moorage.wire.pools.templates import PoolTemplate, PoolTemplateList
 from moorage.wire.providers import ConsumerPage, ProviderPage
 from moorage.wire.reporting import GhostPage, NodePage, PinPage, ReporterGroupPage
 from moorage.wire.reshapes import ReshapePage
@@ -125,6 +126,19 @@ def pool(number: int) -> Pool:
 PAUSED = "deploy/rack-7"
 
 POOLS_SHOWN = sorted((pool(number) for number in range(40)), key=lambda one: one.name)
+
+
+def template(name: str, pools: int, pacing: PacingValue | None = None) -> PoolTemplate:
+    """Return a template of pools with one unit each."""
+    hold = None if pacing is None else 2_700.0
+    spec = built(PoolSpecValue, limit=1, ttl=60.0, hold=hold, pacing=pacing, order="newest")
+    return built(PoolTemplate, name=name, pool=spec, idle=3_600.0, pools_max=1_000, pools=pools)
+
+
+TEMPLATES = [
+    template("ci/pull-request-*", 712),
+    template("deploy/*", 3, PacingValue(interval=24.0, burst=5, jitter=0.0)),
+]
 
 
 def slot(number: int) -> Slot:
@@ -251,6 +265,8 @@ def answer_to(path: str, state: str | None, by: str = "class") -> Any:
         f"/v1/consumers/{CONSUMERS[1].uuid}": CONSUMERS[1],
         "/v1/watch": Changes(changes=[], next="1.4711"),
         "/v1/pools": PoolPage(pools=POOLS_SHOWN, next=None),
+        "/v1/pool-templates": PoolTemplateList(templates=TEMPLATES),
+        f"/v1/pool-templates/{TEMPLATES[1].name}": TEMPLATES[1],
         "/v1/agents": AgentPage(agents=AGENTS, next=None),
         f"/v1/agents/{AGENTS[2].id}": AGENTS[2],
         f"/v1/pools/{POOLS_SHOWN[0].name}": POOLS_SHOWN[0],

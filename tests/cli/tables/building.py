@@ -18,7 +18,8 @@ def before(**ago: float) -> datetime:
 def built(kind: type[T], **values: Any) -> T:
     """Return a value of the API in which only the members that matter are given."""
     hints = get_type_hints(kind)
-    empty = {field.name: _empty(hints[field.name]) for field in fields(kind)}  # type: ignore[arg-type] # a T is a dataclass
+    names = {field.name for field in fields(kind)} - values.keys()  # type: ignore[arg-type] # a T is a dataclass
+    empty = {name: _empty(hints[name]) for name in names}
     return kind(**{**empty, **values})
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from email.utils import format_datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 import msgspec
 
@@ -28,7 +28,9 @@ class _Handler(BaseHTTPRequestHandler):
         """Answer as the server does; the `Date` is always the same."""
         parts = urlsplit(self.path)
         asked = parse_qs(parts.query)
-        body = answer_to(parts.path, asked.get("state", [None])[0], asked.get("by", ["class"])[0])
+        body = answer_to(
+            unquote(parts.path), asked.get("state", [None])[0], asked.get("by", ["class"])[0]
+        )
         self.send_response_only(404 if body is None else 200)
         text = msgspec.json.encode(members(body))
         self.send_header("Date", format_datetime(NOW, usegmt=True))

@@ -6,7 +6,7 @@
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from tests.cli.tables.answers import ENDED, GRANTED, LEASES, PAUSED, POOLS, POOLS_SHOWN
+from tests.cli.tables.answers import ENDED, GRANTED, LEASES, PAUSED, POOLS, POOLS_SHOWN, TEMPLATES
 from tests.cli.tables.double import answering, on_terminal
 from tests.cli.tables.fleet_answers import AGENTS
 from tests.cli.tables.ledger_answers import CONSUMERS, PROVIDERS
@@ -15,7 +15,7 @@ from tests.cli.terminal.screens import watched
 
 FOLDER = Path(__file__).parent / "golden"
 WIDTHS = (60, 80, 120, 200)
-SHOWN_MAX = 42
+SHOWN_MAX = 60
 """Lines of a list that are compared; of a longer one the first and the last ones."""
 
 ADDRESS = "http://moorage.example:8778"
@@ -36,6 +36,8 @@ COMMANDS = {
     "pool-list-paused": ["pool", "list", "--paused"],
     "pool-history": ["pool", "history", POOLS[0]],
     "pool-slots": ["pool", "slots", POOLS[0]],
+    "pool-template-list": ["pool", "template", "list"],
+    "pool-template-show": ["pool", "template", "show", TEMPLATES[1].name],
     "pool-report": ["pool", "report", POOLS[0]],
     "top": ["top", "--once"],
     "fleet": ["fleet"],

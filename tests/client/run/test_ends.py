@@ -16,6 +16,7 @@ ENDS = {
     "withdrawn": "withdrawn",
     "retried": "withdrawn",
     "revoked": "revoked",
+    "superseded": "superseded",
     "hold_over": None,
     "ttl_over": None,
     "unheard": None,
@@ -37,15 +38,17 @@ def test_what_the_client_does(cause: str, why: str | None) -> None:
     if why is None:
         check_end(ended)
         return
-    with pytest.raises(NotGrantedError, match="by ops") as stopped:
+    with pytest.raises(NotGrantedError, match=r"by ops|superseded by the newer") as stopped:
         check_end(ended)
     assert stopped.value.why == why
 
 
 def test_each_reason_has_its_own_exit_code() -> None:
     """Of `moorage run` and of the commands with a file; both differ from all other reasons."""
-    codes = [RUN_BY_CAUSE[why] for why in ("withdrawn", "revoked", "refused", "timed_out")]
-    assert len(set(codes)) == 4
-    codes = [WHY_CODES[why] for why in ("withdrawn", "revoked")]
-    assert len({*codes, NOT_GRANTED}) == 3
-    assert [CODES[code] for code in codes] == ["withdrawn", "revoked"]
+    codes = [
+        RUN_BY_CAUSE[why] for why in ("withdrawn", "revoked", "superseded", "refused", "timed_out")
+    ]
+    assert len(set(codes)) == 5
+    codes = [WHY_CODES[why] for why in ("withdrawn", "revoked", "superseded")]
+    assert len({*codes, NOT_GRANTED}) == 4
+    assert [CODES[code] for code in codes] == ["withdrawn", "revoked", "superseded"]

@@ -20,6 +20,7 @@ PRINTED = [
     r"granted with fencing token 1\.\d+\.0\n",
     r"granted with fencing token 1\.\d+\.0\n",
     r"granted \['azure-1'\]\n",
+    r"build\ncopy\nswitch\n",
     r"(create|configure) with \S+\n(configure|start) with \S+\nstart with \S+\n",
     r"(\d granted with fencing token \S+\n){4}occupied: 0\n",
     r"pool_unknown\n",

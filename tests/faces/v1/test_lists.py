@@ -150,4 +150,4 @@ def test_prefixes_of_ids_and_rights(native: Native) -> None:
     assert seen["token"] is None
     both = native.ask("GET", f"{query}&key_prefix=x&owner=admin").body
     assert both["code"] == "invalid"
-    assert "not both" in both["detail"]
+    assert "only one of" in both["detail"]

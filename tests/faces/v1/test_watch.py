@@ -49,6 +49,7 @@ def change_everything(native: Native) -> None:
     plan = {"rename": {UUID: "renamed"}}
     assert native.ask("POST", "/v1/reshapes", {"plan": plan}).status == 201
     native.ask("PUT", "/v1/pools/all", {"limit": 1})
+    native.ask("PUT", "/v1/pool-templates/all-*", {"pool": {"limit": 1}})
     asked = {"needs": [{"pool": "all"}], "key": "all"}
     lease = native.ask("POST", "/v1/leases", asked).body["id"]
     native.ask("POST", f"/v1/leases/{lease}/outcome", {"result": "ok"})

@@ -16,11 +16,13 @@ import pytest
 from msgspec import json
 
 from moorage.core.admission.requests import Proof
+from moorage.core.admission.templates import TemplateWish
 from moorage.core.errors import Code, Error
 from moorage.core.fleet.model import Goal
 from moorage.core.ids import ProviderId
 from moorage.core.ledger.inventory import InventorySpec
 from moorage.service.admission.lease_cases import LeaseRelease
+from moorage.service.admission.template_cases import TemplatePut
 from moorage.service.app import Service
 from moorage.service.clock import SystemClock
 from moorage.service.ledger import provider_cases, vocabulary_cases
@@ -28,7 +30,7 @@ from moorage.store.api import StoreError
 from moorage.store.formats import FORMAT
 from moorage.store.open import open_engine
 from tests.service.fleet.machines import PAGES, agent_id, ready, report
-from tests.service.pools import ask, pool_put, spec
+from tests.service.pools import MINUTE, ask, pool_put, spec
 from tests.service.running import CLASSES, TESTER, TRAITS, claim, fatal
 from tests.support import cluster
 
@@ -72,6 +74,11 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Databas
         cluster.shared().drop(cluster.database_of(url))
 
 
+def template_put(limit: int) -> TemplatePut:
+    """Return the case that writes the template."""
+    return TemplatePut("made/*", TESTER, TemplateWish(spec(limit), MINUTE, 9), None)
+
+
 async def store_values(service: Service) -> ProviderId:
     """Store a value of every kind: a provider with inventory, pools with leases, an agent."""
     uuid = ProviderId(str(uuid4()))
@@ -82,6 +89,7 @@ async def store_values(service: Service) -> ProviderId:
     await pool_put(service.admission, "units", spec(limit=5))
     for n in range(2):
         await ask(service.admission, f"first-{n}", "units", units=2)
+    await service.transactor.submit(template_put(limit=1))
     await ready(service.fleet, 1)
     await service.fleet.group_defaults.put("default", {PAGES: Goal(amount=50)}, TESTER)
     return uuid
@@ -93,6 +101,7 @@ async def rewrite_values(service: Service, uuid: ProviderId) -> None:
     leases, _, _ = await service.admission.queries.leases(None, 10, "units", None)
     for view in leases:
         await service.admission.change(LeaseRelease(view.lease.id, Proof()))
+    await service.transactor.submit(template_put(limit=2))
     await service.fleet.report(agent_id(1), report(1, 2, 70), TESTER)
     await service.fleet.group_defaults.put("default", {PAGES: Goal(amount=60)}, TESTER)
 
@@ -124,6 +133,7 @@ def write_as_newer(database: Database) -> None:
     for table, key, path in (
         ("pool", "name", ("spec",)),
         ("lease", "id", ("needs", "token")),
+        ("pool_template", "name", ("spec",)),
         ("agent_group", "name", ()),
         ("agent", "uuid", ("facts",)),
     ):
@@ -137,16 +147,17 @@ def lacking(database: Database, revision: int) -> list[str]:
     found = []
     told = "SELECT kind, key, body FROM change WHERE body IS NOT NULL AND revision > ?"
     for kind, key, text in database.sql(told, revision):
-        kinds = ("inventory", "pool", "lease", "agent", "group")
+        kinds = ("inventory", "pool", "pool_template", "lease", "agent", "group")
         if kind in kinds and added(text) != whole(text):
             found.append(f"change {kind} {key}")
     for uuid, text in database.sql("SELECT uuid, inventories FROM provider"):
         if any("later" not in one for one in json.decode(text).values()):
             found.append(f"provider {uuid}")
-    for (text,) in database.sql("SELECT body FROM pool"):
-        value = json.decode(text)
-        if "later" not in value or "later" not in value["spec"]:
-            found.append(f"pool {text}")
+    for table in ("pool", "pool_template"):
+        for (text,) in database.sql(f"SELECT body FROM {table}"):
+            value = json.decode(text)
+            if "later" not in value or "later" not in value["spec"]:
+                found.append(f"{table} {text}")
     for (text,) in database.sql("SELECT body FROM lease"):
         value = json.decode(text)
         if "later" not in value or any("later" not in one for one in value["needs"]):

@@ -29,7 +29,8 @@ from moorage.core.errors import Error
 from moorage.core.service_time import Moment
 from moorage.service.admission.pool_specs import spec_of
 from moorage.service.values import microseconds
-from moorage.wire.admission import Pool, PoolTemplateWanted, PoolWanted
+from moorage.wire.admission import Pool, PoolWanted
+from moorage.wire.pools.templates import PoolTemplateWanted
 
 ORIGIN = Instant(0)
 """A placeholder for rules that do not use the time."""

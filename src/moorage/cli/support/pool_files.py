@@ -5,28 +5,31 @@ A file has the table `pools`, from names of pools to their properties, which are
 their pools and `idle` and `pools_max`, or both. Durations are seconds, or texts such as `20m`.
 """
 
+from __future__ import annotations
+
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import msgspec
 
 from moorage.cli.support.documents import YAML_ENDINGS, reason_of, yaml_read
-from moorage.cli.support.durations import NONE, pacing_parse
+from moorage.cli.support.durations import AUTO, NONE, pacing_parse
 from moorage.cli.support.output import USAGE, Failure
 from moorage.cli.support.views.pool_text import PROPERTIES, paced, property_text, wanted_of
 from moorage.wire.admission import (
     DURATIONS,
     Pacing,
     Pool,
-    PoolTemplate,
-    PoolTemplateWanted,
     PoolWanted,
 )
 from moorage.wire.durations import seconds_of
+
+if TYPE_CHECKING:
+    from moorage.wire.pools.templates import PoolTemplate, PoolTemplateWanted
 
 T = TypeVar("T")
 
@@ -109,6 +112,8 @@ def _converted(
 
 def _template(properties: Any) -> PoolTemplateWanted:
     """Return the description of a template. Raises ValueError."""
+    from moorage.wire.pools.templates import PoolTemplateWanted  # deferred: most files have none
+
     if not isinstance(properties, dict):
         raise ValueError("the properties of a template must be a table")
     sizes = {name: value for name, value in properties.items() if name in SIZES}
@@ -182,6 +187,8 @@ def template_differences(
 def _template_difference(
     name: str, wanted: PoolTemplateWanted, template: PoolTemplate | None
 ) -> Difference:
+    from moorage.wire.pools.templates import PoolTemplateWanted  # deferred: see above
+
     usual = PoolTemplateWanted(pool=PoolWanted())
     before: PoolTemplateWanted | PoolTemplate = usual if template is None else template
     pairs = {what: (getattr(before.pool, what), getattr(wanted.pool, what)) for what in PROPERTIES}
@@ -230,28 +237,47 @@ def _difference(name: str, wanted: PoolWanted, pool: Pool | None) -> Difference:
 
 def described(pool: Pool) -> dict[str, Any]:
     """Return the properties of a pool as in a file, without those that have their defaults."""
-    usual = PoolWanted()
-    wanted = {
-        name: value
-        for name, value in wanted_of(pool).items()
-        if name in PROPERTIES and value != getattr(usual, name)
-    }
-    return {
-        name: value
-        if isinstance(value, int | dict | list) and name not in DURATIONS
-        else property_text(name, value)
-        for name, value in sorted(wanted.items(), key=lambda item: PROPERTIES.index(item[0]))
-    }
+    return _unusual(wanted_of(pool), PoolWanted())
 
 
-def toml_of(pools: Iterable[Pool]) -> list[str]:
-    """Return the lines of a TOML file that describes pools: applying it to them changes nothing."""
+def template_described(template: PoolTemplate) -> dict[str, Any]:
+    """Return the properties of a template likewise."""
+    from moorage.wire.pools.templates import PoolTemplateWanted  # deferred: see above
+
+    wanted = {name: getattr(template.pool, name) for name in PROPERTIES}
+    wanted["pacing"] = pacing_of(template)
+    if wanted["pacing"] == paced(AUTO, template.pool.limit, template.pool.hold):
+        wanted["pacing"] = AUTO
+    sizes = {name: getattr(template, name) for name in SIZES}
+    usual = PoolTemplateWanted(pool=PoolWanted())
+    return _unusual(wanted, usual.pool) | _unusual(sizes, usual)
+
+
+def _unusual(
+    properties: Mapping[str, Any], usual: PoolWanted | PoolTemplateWanted
+) -> dict[str, Any]:
+    found = {}
+    for name in (*PROPERTIES, *SIZES):
+        if name in properties and properties[name] != getattr(usual, name):
+            value = properties[name]
+            plain = isinstance(value, int | dict | list) and name not in DURATIONS
+            found[name] = value if plain else property_text(name, value)
+    return found
+
+
+def toml_of(pools: Iterable[Pool], templates: Iterable[PoolTemplate] = ()) -> list[str]:
+    """Return the lines of a TOML file with pools and templates; applying it changes none."""
     lines = ["[pools]"]
     for pool in pools:
         lines += ["", f"[pools.{_toml(pool.name)}]"]
         if pool.slots:
             lines.append("# The limit of this pool is its slots, which this file does not have.")
         lines += [f"{name} = {_toml(value)}" for name, value in described(pool).items()]
+    for template in templates:
+        lines += ["", f"[templates.{_toml(template.name)}]"]
+        lines += [
+            f"{name} = {_toml(value)}" for name, value in template_described(template).items()
+        ]
     return lines
 
 

@@ -66,6 +66,7 @@ _TAGS = {
     "capacity": "How much of each resource class there is, is used, and is free.",
     "explain": "Why a query finds nothing.",
     "pools": "Named limits.",
+    "pool-templates": "What makes pools on demand.",
     "leases": "The right to use units of pools, and the tickets that wait for it.",
     "actions": "Actions of operators that are tried first.",
     "agents": "What machines really have, and whether they are used.",

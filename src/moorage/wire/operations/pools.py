@@ -8,26 +8,31 @@ from moorage.wire.operations.operation import Access, Content, Operation, Types
 
 if TYPE_CHECKING:
     from moorage.wire import admission, pages, slots
-    from moorage.wire.pools import boskos, past, reports
+    from moorage.wire.pools import boskos, past, reports, templates
 else:
-    admission, pages, slots, boskos, past, reports = map(
+    admission, pages, slots, boskos, past, reports, templates = map(
         Types,
-        ("admission", "pages", "slots", "pools.boskos", "pools.past", "pools.reports"),
+        (
+            "admission",
+            "pages",
+            "slots",
+            *(f"pools.{name}" for name in ("boskos", "past", "reports", "templates")),
+        ),
     )
 
 LIST_POOL_TEMPLATES = Operation(
     Access("GET /v1/pool-templates", "reader", projects=True),
-    Content(answer=admission.PoolTemplateList),
+    Content(answer=templates.PoolTemplateList),
     "List the templates of pools by name.",
 )
 GET_POOL_TEMPLATE = Operation(
     Access("GET /v1/pool-templates/{name+}", "reader", projects=True),
-    Content(answer=admission.PoolTemplate),
+    Content(answer=templates.PoolTemplate),
     "Get one template of pools.",
 )
 PUT_POOL_TEMPLATE = Operation(
     Access("PUT /v1/pool-templates/{name+}", "operator"),
-    Content(body=admission.PoolTemplateWanted, answer=admission.PoolTemplate),
+    Content(body=templates.PoolTemplateWanted, answer=templates.PoolTemplate),
     "Create or update a template; its existing pools stay as they are.",
 )
 DELETE_POOL_TEMPLATE: Operation[None] = Operation(

@@ -55,6 +55,8 @@ def test_defaults_of_a_pool(native: Native) -> None:
         "per_member": None,
         "member_group": None,
         "native_slots": False,
+        "order": "oldest",
+        "template": None,
         "generation": 1,
         "paused": False,
         "pause_reason": "",

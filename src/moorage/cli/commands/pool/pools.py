@@ -22,7 +22,7 @@ from moorage.cli.support.durations import (
 from moorage.cli.support.irreversible import Ask, irreversible
 from moorage.cli.support.options import WholeNumber, example, json_option, label_option, wide_option
 from moorage.cli.support.output import USAGE, Failure, say, say_or_json, show_json, show_table
-from moorage.cli.support.pool_files import described, toml_of
+from moorage.cli.support.pool_files import described, template_described, toml_of
 from moorage.cli.support.tables import Cell, Column, Row, show_rows
 from moorage.cli.support.views.cells import state_cell
 from moorage.cli.support.views.lease_text import time_text
@@ -309,17 +309,21 @@ def resume(name: str, as_json: bool) -> None:
 def export(names: tuple[str, ...], as_json: bool) -> None:
     """Print the file with these pools, or with all, that `moorage apply` reads.
 
-    All are without those that requests have made from templates.
+    Of all, it has the templates in place of the pools that requests have made from them.
 
     With --json it is YAML, too: `moorage apply` reads it from a file whose name ends in .yaml.
     """
     with at_server(Admission) as admission:
         read = (ids.pool_of(admission, name, admission.pool, reads=True) for name in names)
         pools = list(read) if names else [one for one in admission.pools() if one.template is None]
+        templates = [] if names else admission.pool_templates()
     if as_json:
-        show_json({"pools": {pool.name: described(pool) for pool in pools}})
+        shown = {"pools": {pool.name: described(pool) for pool in pools}}
+        if templates:
+            shown["templates"] = {one.name: template_described(one) for one in templates}
+        show_json(shown)
     else:
-        for line in toml_of(pools):
+        for line in toml_of(pools, templates):
             say(line)
 
 

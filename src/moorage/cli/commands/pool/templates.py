@@ -16,7 +16,7 @@ from moorage.cli.support.pool_files import pacing_of
 from moorage.cli.support.tables import Column, Row, show_rows
 from moorage.cli.support.views.pool_text import plain_text
 from moorage.client.admission import Admission
-from moorage.wire.admission import DURATIONS, PoolTemplateWanted, PoolWanted
+from moorage.wire.admission import DURATIONS, PoolWanted
 from moorage.wire.defaults import TEMPLATE_IDLE_SECONDS, TEMPLATE_POOLS
 
 COLUMNS = (
@@ -62,6 +62,8 @@ def create(name: str, given: dict[str, Any], idle: float, pools_max: int, as_jso
 
     A request for a pool whose name begins so makes the pool, with these settings.
     """
+    from moorage.wire.pools.templates import PoolTemplateWanted  # deferred: most commands need none
+
     if given.get("limit") is None:
         raise Failure(USAGE, "a template needs a limit for its pools: set one, such as --limit 1")
     wanted = PoolTemplateWanted(

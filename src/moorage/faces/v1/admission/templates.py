@@ -9,9 +9,9 @@ from moorage.service.admission.pool_specs import spec_of
 from moorage.service.admission.template_cases import TemplateDelete, TemplatePut, TemplateView
 from moorage.service.feed.change_rows import pool_spec_of
 from moorage.service.values import microseconds, time_of
-from moorage.wire import admission as wire
 from moorage.wire.changes import PoolSpecValue
 from moorage.wire.operations import pools as operations
+from moorage.wire.pools import templates as wire
 
 
 async def page(request: Request[None, None]) -> wire.PoolTemplateList:

@@ -89,6 +89,9 @@ WHERE uuid = ANY (ARRAY(SELECT json_array_elements_text($1)));
 -- name: pools_stored --
 SELECT name, body FROM pool WHERE name = ANY (ARRAY(SELECT json_array_elements_text($1)));
 
+-- name: templates_stored --
+SELECT name, body FROM pool_template WHERE name = ANY (ARRAY(SELECT json_array_elements_text($1)));
+
 -- name: slots_stored --
 SELECT pool, name, body FROM slot WHERE pool = ANY (ARRAY(SELECT json_array_elements_text($1)));
 

@@ -70,6 +70,9 @@ SELECT uuid, inventories FROM provider WHERE uuid IN (SELECT value FROM json_eac
 -- name: pools_stored --
 SELECT name, body FROM pool WHERE name IN (SELECT value FROM json_each(?));
 
+-- name: templates_stored --
+SELECT name, body FROM pool_template WHERE name IN (SELECT value FROM json_each(?));
+
 -- name: slots_stored --
 SELECT pool, name, body FROM slot WHERE pool IN (SELECT value FROM json_each(?));
 
