@@ -58,3 +58,16 @@ def test_a_key_file_does_not_hand_it_to_the_next_run(port: Harbour, tmp_path: Pa
     (kept,) = port.leases(pool)
     assert port.finished(*words, "--", "true").returncode == 0
     assert [one.id for one in port.leases(pool)] == [kept.id]
+
+
+def test_what_stops_for_a_newer_request_is_not_kept(port: Harbour) -> None:
+    """The newer one waits for its unit, also if the command fails because it has to stop."""
+    pool = port.pool()
+    group = ("--supersede", "kept/main", "--cancel-running")
+    script = "trap 'exit 5' TERM; echo up; while :; do sleep 0.1; done"
+    words = ("run", "--pool", pool, *group, "--keep-on-failure", "2h", "--", "sh", "-c", script)
+    with port.started(*words) as process:
+        assert line(process).strip() == "up"
+        done = port.finished("run", "--pool", pool, *group, "--", "true")
+        process.communicate(timeout=SECONDS)
+    assert (done.returncode, port.leases(pool)) == (0, [])

@@ -15,7 +15,6 @@ from moorage.client.run.labels import accepted
 from moorage.client.run.lease.acquire import SUPERSEDED, Acquiring, Grant
 from moorage.client.run.lease.api import Leases
 from moorage.client.run.lease.idempotency_keys import FileKey, GivenKey, IdempotencyKeys, OwnKey
-from moorage.client.run.lease.keeping import keep_or_release
 from moorage.client.run.lease.nesting import (
     SHARE,
     WAIT,
@@ -26,7 +25,7 @@ from moorage.client.run.lease.nesting import (
     covers,
     leases_around,
 )
-from moorage.client.run.lease.renewer import Renewer, carry_through
+from moorage.client.run.lease.renewer import Renewer, carry_through, keep_or_release
 from moorage.client.run.lease.waiting import InterruptedWaitError, await_grant
 from moorage.client.run.lease.watching import SIGNALS_IF_LOST, CommandWatch
 from moorage.client.run.locks import locked
