@@ -34,6 +34,19 @@ class Ticket:
     hold_until: int | None = None
     asked: int | None = None
     """The priority of its request, if it was moved since."""
+    newest: bool = False
+    """Whether newer tickets go before it."""
+    group: tuple[str, str] | None = None
+    """Whose group it is in, and which."""
+    cancels: bool = False
+    """Whether it asks holders of its group to stop."""
+    superseded: bool = False
+    stop_until: int | None = None
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Its place in its lines, lowest first."""
+        return (-self.priority, -self.arrival if self.newest else self.arrival)
 
 
 @dataclass
@@ -46,6 +59,7 @@ class Pool:
     pacing: Pacing | None = None
     keep: bool = False
     requeue: bool = False
+    newest: bool = False
     paused: bool = False
     paused_until: int | None = None
     paid: int = 0
@@ -97,18 +111,43 @@ class Model:
         ticket.heard = self.now - self.downtime + (wait or -ticket.waited_for)
         self.tickets.append(ticket)
 
+    def join(self, ticket: Ticket, wait: int = 0) -> None:
+        """Add the ticket of a new request, which supersedes earlier ones of its group."""
+        place = None
+        for other in self.tickets if ticket.group else ():
+            if other.group != ticket.group or other.state not in ("w", "g"):
+                continue
+            asked = other.priority if other.asked is None else other.asked
+            same = (other.needs, asked) == (ticket.needs, ticket.priority)
+            if other.state == "g":
+                other.superseded = True
+                if ticket.cancels and other.stop_until is None:
+                    other.stop_until = self.now + other.ttl
+            else:
+                self.end(other, "superseded")
+                place = other if same and not ticket.forced and not other.forced else None
+        ticket.newest = all(self.pools[name].newest for name in ticket.needs)
+        if place is None or ticket.newest:
+            self.ask(ticket, wait=wait)
+            return
+        ticket.priority, ticket.asked, ticket.newest = place.priority, place.asked, place.newest
+        self.ask(ticket, place.arrival, wait)
+
     def _again(self, old: Ticket, new: Ticket, keeps: bool) -> None:
-        """Ask again, at the old place or at the end of the line."""
+        """Ask again, at the old place or at the end of the line, unless a newer request waits."""
+        new.newest = all(self.pools[name].newest for name in new.needs)
         if keeps:
-            new.priority, new.asked = old.priority, old.asked
+            new.priority, new.asked, new.newest = old.priority, old.asked, old.newest
         self.ask(new, old.arrival if keeps else None)
+        if old.superseded:
+            self.end(new, "superseded")
 
     def move(self, ticket: Ticket, priority: int | None) -> None:
         """Give a ticket another priority; None: so high that it is the first in its lines."""
         if priority is None:
             priority = ticket.priority
             while any(
-                (-t.priority, t.arrival) < (-priority, ticket.arrival)
+                t.place < (-priority, ticket.place[1])
                 for t in self.tickets
                 if t.state == "w" and t is not ticket and t.needs.keys() & ticket.needs.keys()
             ):
@@ -137,7 +176,7 @@ class Model:
     def retry(self, ticket: Ticket, new: Ticket) -> None:
         """Release a lease and ask again, with the units or the place kept if permitted."""
         keeps = not any(self.pools[name].requeue for name in ticket.needs)
-        fine = ticket.state == "g"
+        fine = ticket.state == "g" and ticket.stop_until is None
         for name in ticket.needs:
             pool = self.pools[name]
             quota = pool.quota if pool.quota is not None else self.held(name)
@@ -147,6 +186,7 @@ class Model:
             ticket.state = "retried"
             self.ask(new)
             new.priority, new.asked = ticket.priority, ticket.asked
+            new.newest, new.superseded = ticket.newest, ticket.superseded
             self.start(new)
         else:
             self.end(ticket, "retried")
@@ -169,6 +209,8 @@ class Model:
                 self.end(t, "unheard")
             elif t.state == "g" and t.hold_until is not None and self.now >= t.hold_until:
                 self.end(t, "hold_over")
+            elif t.state == "g" and t.stop_until is not None and self.now >= t.stop_until:
+                self.end(t, "superseded")
             elif t.state == "g" and not any(self.pools[name].keep for name in t.needs):
                 silent = alive - t.heard
                 grace = bool(self.outage_ended) and self.now < self.outage_ended + t.ttl // 3
@@ -204,7 +246,7 @@ class Model:
             if ticket.state == "w" and ticket.forced:
                 self.start(ticket)
         aside = dict.fromkeys(self.pools, 0)
-        for t in sorted(self.tickets, key=lambda t: (-t.priority, t.arrival)):
+        for t in sorted(self.tickets, key=lambda t: t.place):
             if t.state != "w" or any(self.barred(t, name) for name in t.needs):
                 continue
             unasked, silent = t.pull and t.id != polled, self.now - self.downtime - t.heard

@@ -27,7 +27,7 @@ from tests.core.admission.sums import sums_differ
 POOLS = ("p", "q", "s")
 SLOTTED = "s"
 SLOTS = ("s1", "s2", "s3")
-OWNERS = ("ann", "bob", "cid")
+OWNERS = ("shop/ann", "shop/bob", "cid")
 
 descriptions = st.builds(
     Pool,
@@ -37,6 +37,7 @@ descriptions = st.builds(
     pacing=st.sampled_from([None, None, Pacing(5 * SECOND), Pacing(3 * SECOND, 2)]),
     keep=st.booleans(),
     requeue=st.booleans(),
+    newest=st.sampled_from([False, False, False, False, True]),
 )
 wishes = st.dictionaries(st.sampled_from(POOLS), st.integers(1, 4), min_size=1, max_size=3)
 PATIENCE = 30 * SECOND
@@ -68,6 +69,7 @@ class Machine(RuleBasedStateMachine):
             "pacing": pool.pacing,
             "expire": "keep" if any(self._keeps(name, pool)) else "free",
             "on_retry": "requeue" if pool.requeue else "keep",
+            "order": "newest" if pool.newest else "oldest",
         }
         pool.keep = more["expire"] == "keep"
         if name == SLOTTED:
@@ -110,34 +112,60 @@ class Machine(RuleBasedStateMachine):
         kind: str,
         hold: int | None,
         wait: int = 0,
+        group: str = "",
+        cancels: bool = False,
     ) -> None:
         owner = f"boskos:{owner}" if kind == "polled" else owner
         ticket = self._ticket(needs, owner, priority, hold, kind)
+        if group and kind != "polled":
+            project, slash, _ = owner.partition("/")
+            ticket.group, ticket.cancels = (project + slash, group), cancels
         wait = wait if ticket.waited_for else 0
         try:
             self.world.ask(ticket.id, needs, **self._words(ticket, wait))
         except Error as refusal:
-            assert refusal.code == Code.UNITS_ABOVE_LIMIT
-            assert self._could_never(ticket)
+            assert refusal.code in {Code.UNITS_ABOVE_LIMIT, Code.INVALID}
+            never = refusal.code == Code.UNITS_ABOVE_LIMIT
+            assert self._could_never(ticket) if never else self._mixed(ticket)
             return
         assert not self._could_never(ticket)
-        self.model.ask(ticket, wait=wait)
+        assert not self._mixed(ticket)
+        self.model.join(ticket, wait)
         self.model.admit(ticket.id if ticket.pull else None)
 
     @rule(
+        pool=st.sampled_from(POOLS),
+        owner=st.sampled_from(OWNERS),
+        priority=st.sampled_from([0, 0, 0, 1]),
+        group=st.sampled_from(["main", "topic"]),
+        cancels=st.booleans(),
+        kind=st.sampled_from(["plain", "plain", "plain", "patient", "pull", "forced"]),
+    )
+    def push(
+        self, pool: str, owner: str, priority: int, group: str, cancels: bool, kind: str
+    ) -> None:
+        """A request of a group supersedes what waits of it."""
+        self.ask({pool: 1}, owner, priority, kind, None, group=group, cancels=cancels)
+
+    @rule(
         rush=st.lists(
-            st.tuples(wishes, st.sampled_from(OWNERS), st.sampled_from([0, 0, 1])),
+            st.tuples(
+                wishes,
+                st.sampled_from(OWNERS),
+                st.sampled_from([0, 0, 1]),
+                st.sampled_from(["", "", "main"]),
+            ),
             min_size=2,
             max_size=8,
         )
     )
-    def rush(self, rush: list[tuple[dict[str, int], str, int]]) -> None:
+    def rush(self, rush: list[tuple[dict[str, int], str, int, str]]) -> None:
         """Many requests arrive while all pools are paused; then one scan decides about all."""
         paused = [name for name in POOLS if not self.model.pools[name].paused]
         for name in paused:
             self.pause(name, True)
-        for needs, owner, priority in rush:
-            self.ask(needs, owner, priority, "plain", None)
+        for needs, owner, priority, group in rush:
+            self.ask(needs, owner, priority, "plain", None, group=group)
         for name in paused:
             self.pause(name, False)
 
@@ -162,7 +190,13 @@ class Machine(RuleBasedStateMachine):
             "heard_until": until,
             "forced": ticket.forced,
             "pull": ticket.pull,
+            "group": "" if ticket.group is None else ticket.group[1],
+            "cancel_running": ticket.cancels,
         }
+
+    def _mixed(self, ticket: Ticket) -> bool:
+        """Whether the oldest goes first in one of its pools, and the newest in another."""
+        return len({self.model.pools[name].newest for name in ticket.needs}) > 1
 
     def _could_never(self, ticket: Ticket) -> bool:
         if ticket.forced:
@@ -241,6 +275,7 @@ class Machine(RuleBasedStateMachine):
         kind = "pull" if old.pull else "plain" if old.patience else "patient"
         asked = old.priority if old.asked is None else old.asked
         new = self._ticket(old.needs, old.owner, asked, old.hold, kind)
+        new.group = old.group
         key = self.world.lease(old.id).key if requeue else new.id
         wanted = make_ask(new.id, old.needs, key=key, **self._words(new))
         proof = self._proof(old)

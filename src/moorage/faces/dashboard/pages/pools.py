@@ -31,8 +31,11 @@ async def _page(request: PageRequest, limit: int) -> Any:
 
 
 async def show_all(request: PageRequest) -> Mapping[str, Any]:
-    """Return a page of pools."""
-    return {"page": await _page(request, SHOWN)}
+    """Return a page of pools, and below the first one the templates that make others."""
+    templates = []
+    if "cursor" not in request.query and request.permits(operations.LIST_POOL_TEMPLATES):
+        templates = (await request.get(operations.LIST_POOL_TEMPLATES)).templates
+    return {"page": await _page(request, SHOWN), "templates": templates}
 
 
 async def export(request: PageRequest) -> Answer:
