@@ -409,6 +409,11 @@ def _admission(asked: Callable[..., Probe], sizes: Sizes) -> Iterator[Probe]:
     yield asked("outcome", "POST", f"{lease}/outcome", f"{nobody}/outcome", {"result": "ok"})
     yield asked("revoke", "POST", f"{lease}/revoke", f"{nobody}/revoke", {"reason": "held"})
     yield asked("revoke owner", "POST", "/v1/leases/revoke", "", {"owner": "nobody"})
+    yield asked("keep", "POST", f"{lease}/keep", f"{nobody}/keep", {"lasts": 1})
+    yield asked("offer", "POST", f"{lease}/offer", f"{nobody}/offer", {"to": "somebody"})
+    yield asked("withdraw", "DELETE", f"{lease}/offer", f"{nobody}/offer")
+    yield asked("accept", "POST", f"{lease}/accept", f"{nobody}/accept", {"key": "held"})
+    yield asked("decline", "POST", f"{lease}/decline", f"{nobody}/decline")
     yield asked("move", "POST", f"{lease}/move", f"{nobody}/move", {"first": True})
     yield asked("force", "POST", f"{lease}/force", f"{nobody}/force")
     tuned = {"action": "pool.tune", "target": POOL, "limit": 9}

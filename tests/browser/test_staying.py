@@ -41,7 +41,12 @@ def test_a_focused_button_never_becomes_that_of_another_form(
     watched.page.get_by_role("button", name="Move to the front").focus()
     ledger.native.ask("DELETE", f"/v1/leases/{lease}")
     watched.page.wait_for_function("() => document.querySelector('h1').textContent[0] === 'L'")
-    assert watched.page.evaluate(FORMS) == ["revoke: Revoke", "hold: Change its end"]
+    assert watched.page.evaluate(FORMS) == [
+        "revoke: Revoke",
+        "hold: Change its end",
+        "keep: Keep for inspection",
+        "offer: Offer",
+    ]
     watched.go("/ui/pools/focus")
     watched.live()
     watched.page.get_by_role("button", name="Pause granting").focus()

@@ -23,7 +23,7 @@ from moorage.core.clock import SECOND, Instant
 from moorage.core.ids import LeaseId
 from moorage.core.wishes import wanted_of
 from moorage.service.access.audit import Actor
-from moorage.service.admission import ending, lease_cases, pool_cases, slots
+from moorage.service.admission import ending, handing_cases, lease_cases, pool_cases, slots
 from moorage.service.admission.confirmations import (
     LeasesConfirm,
     LeaseUndelivered,
@@ -76,7 +76,7 @@ class Drawing:
         self._kinds: Sequence[tuple[Callable[[], Maker], int]] = (
             *((self._ask, 12), (self._poll, 2), (self._leave, 1), (self._renew, 2)),
             *((self._release, 5), (self._revoke, 1), (self._hold, 1), (self._retry, 3)),
-            (self._record, 2),
+            *((self._record, 2), (self._offer, 3), (self._accept, 3), (self._keep, 1)),
             *((self._outcome, 1), (self._sweep, 1), (self._put, 6), (self._pause, 2)),
             *((self._move, 1), (self._force, 1), (self._gone, 2), (self._clear, 1)),
             *((self._delete, 1), (self._acquire, 8), (self._named, 3), (self._give_back, 3)),
@@ -224,6 +224,29 @@ class Drawing:
             key = found.key
         retry = (lease, owner, proof, key, TESTER, requeue)
         return partial(lease_cases.LeaseRetry, *retry, fresh=fresh)
+
+    def _offer(self) -> Maker:
+        lease, to = self._lease_id("granted"), self.dice.choice(("me", "you"))
+        proof, case = self._proof(lease), handing_cases.LeaseOffer
+        if self._chance(0.2):
+            return partial(handing_cases.LeaseOfferWithdraw, lease, TESTER, proof)
+        return partial(case, lease, TESTER, proof, to, 1_000 * SECOND)
+
+    def _accept(self) -> Maker:
+        offered = [one.id for one in self._leases() if one.offer is not None]
+        lease = self.dice.choice(offered) if offered else self._lease_id()
+        found = self.facts.leases.get(lease)
+        made = None if found is None else found.offer
+        owner = "me" if made is None else made.to
+        if self._chance(0.2):
+            return partial(handing_cases.LeaseDecline, lease, TESTER, owner)
+        how = (lease, TESTER, owner, f"k{self.dice.randrange(30)}", {"a": "b"})
+        return partial(handing_cases.LeaseAccept, *how, fresh=self.fresh())
+
+    def _keep(self) -> Maker:
+        lease = self._lease_id("granted")
+        kept = (lease, self._proof(lease), None, 1_000 * SECOND, "why")
+        return partial(handing_cases.LeaseKeep, *kept, by=self._stead())
 
     def _record(self) -> Maker:
         lease = self._lease_id("granted")

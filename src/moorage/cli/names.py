@@ -62,7 +62,7 @@ SUMMARIES = {
     "heal": "Release what an audit has found, as FILE has it.",
     "import": "Take over what another service keeps.",
     "ironic": "Limit the number of nodes that OpenStack Ironic works on at once; report its...",
-    "lease": "List, show, move and revoke leases and tickets; keep leases in files.",
+    "lease": "List, show, move, hand over and revoke leases and tickets; keep leases in files.",
     "login": "Sign in to the server at URL, which then is the one that other commands address.",
     "metal3": "Limit how many hosts metal3 starts at once.",
     "pool": "Create, show, change and pause pools.",
@@ -97,7 +97,10 @@ SECTIONS = {
 
 
 SHARED = {
-    "lease": ("force", "list", "move", "revoke", "show", "why"),
+    "lease": (
+        *("accept", "decline", "extend", "force", "hold", "list", "move", "offer", "revoke"),
+        *("show", "why"),
+    ),
     "agent": (
         *(
             "create",

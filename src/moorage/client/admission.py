@@ -18,6 +18,7 @@ from moorage.wire.admission import (
     PoolWanted,
     Verified,
 )
+from moorage.wire.defaults import OFFER_SECONDS
 from moorage.wire.operations import admin, leases, pools
 from moorage.wire.operations.operation import Operation
 from moorage.wire.pages import PAGE_MAX
@@ -25,6 +26,7 @@ from moorage.wire.pools.past import PoolHistory, Rehearsal, RehearsalWanted
 from moorage.wire.pools.reports import PoolContents, PoolReport
 
 if TYPE_CHECKING:
+    from moorage.wire.acting import ActionEffect, ActionWanted
     from moorage.wire.pools.templates import PoolTemplate, PoolTemplateWanted
 
 CLEARING_SECONDS = 60.0
@@ -135,16 +137,18 @@ class Admission(Room):
         older: float | None = None,
         consumer: str | None = None,
         group: str | None = None,
+        offered: bool = False,
     ) -> Iterator[Lease]:
         """Yield leases and tickets in the order of their requests.
 
         `key_prefix` needs an owner, unless the caller is a governor: only keys that begin with it.
         `mine`: those of the caller. `labels`: those that have all of these. `older`: those that
         have been in their state for at least this many seconds. `consumer`: those with allocations
-        of the consumer with this UUID. `group`: those of the group of requests.
+        of the consumer with this UUID. `group`: those of the group of requests. `offered`: those
+        that the caller may accept.
         """
         asked = _leases_asked(pool, state, owner, key_prefix, mine, labels, older)
-        asked.update(consumer=consumer, group=group)
+        asked.update(consumer=consumer, group=group, offered=offered or None)
         for page in self._pages(leases.LIST_LEASES, query=asked):
             yield from page.leases
 
@@ -223,6 +227,55 @@ class Admission(Room):
         if at_most:
             values["at_most"] = True
         return self._call(leases.SET_LEASE_HOLD, lease_id, body=values)
+
+    def keep(
+        self,
+        lease_id: str,
+        lasts: float,
+        reason: str = "",
+        token: str | None = None,
+        *,
+        at_most: bool = False,
+    ) -> Lease:
+        """Keep a lease for inspection for this many seconds: it needs no renewals until it ends.
+
+        `at_most`: for less if its pools permit less.
+        """
+        values = {"lasts": lasts, "reason": reason, "token": token, "at_most": at_most}
+        return self._call(leases.KEEP_LEASE, lease_id, body=values)
+
+    def offer(
+        self, lease_id: str, to: str, lasts: float = OFFER_SECONDS, token: str | None = None
+    ) -> Lease:
+        """Offer a lease to another owner for this many seconds; until it accepts, nothing changes.
+
+        It is safe to repeat, and replaces an earlier offer.
+        """
+        values = {"to": to, "lasts": lasts, "token": token}
+        return self._call(leases.OFFER_LEASE, lease_id, body=values)
+
+    def offer_withdraw(self, lease_id: str, token: str | None = None) -> Lease:
+        """Take an offer back; a lease that was accepted is refused with `lease_ended`."""
+        return self._call(leases.WITHDRAW_LEASE_OFFER, lease_id, query={"token": token})
+
+    def accept(self, lease_id: str, key: str, labels: Mapping[str, str] | None = None) -> Lease:
+        """Take over a lease that is offered to the caller; return the caller's new lease.
+
+        The old lease ends at that moment. It is safe to repeat with the same key. A lease that is
+        not offered, or no longer, is refused with the code `not_offered`.
+        """
+        values = {"key": key, "labels": dict(labels or {})}
+        return self._call(leases.ACCEPT_LEASE, lease_id, body=values)
+
+    def decline(self, lease_id: str) -> Lease:
+        """Decline a lease that is offered to the caller, as `accept` refuses it."""
+        return self._call(leases.DECLINE_LEASE, lease_id)
+
+    def preview(self, wanted: ActionWanted) -> ActionEffect:
+        """Return what an action would do now; it changes nothing."""
+        from moorage.wire.operations import acting  # deferred: few callers need it
+
+        return self._call(acting.PREVIEW_ACTION, body=wanted)
 
     def retry(
         self,

@@ -49,6 +49,7 @@ class Code(StrEnum):
     NOT_WAITING = "not_waiting"
     OUTCOME_TOLD = "outcome_told"
     RECORD_CHANGED = "record_changed"
+    NOT_OFFERED = "not_offered"
     SLOT_STATE = "slot_state"
     STALE_BOOT = "stale_boot"
     SUPERSEDED_BOOT = "superseded_boot"
@@ -89,6 +90,7 @@ class Code(StrEnum):
     NO_CAPACITY = "no_capacity"
     RESHAPE_REFUSED = "reshape_refused"
     UNITS_ABOVE_LIMIT = "units_above_limit"
+    QUOTA_EXCEEDED = "quota_exceeded"
     # The pool does not permit this request from this caller.
     ASKER_REFUSED = "asker_refused"
     PRIORITY_ABOVE_MAX = "priority_above_max"

@@ -222,6 +222,12 @@ PATIENCE_SECONDS_MAX = 3_600
 DURATION_SECONDS_MAX = 31_622_400
 """Longest duration of admission: 366 days."""
 
+OFFER_SECONDS_MAX = 86_400
+"""Longest time for which a lease is offered to another owner."""
+
+KEPT_SECONDS_MAX = 86_400
+"""Longest time from now for which a lease is kept for inspection in pools without `hold_max`."""
+
 PRIORITY_MAX = defaults.PRIORITY_MAX
 """Highest priority of a request; the lowest is its negative."""
 

@@ -1,7 +1,7 @@
-"""Actions of operators that are tried first: what one would do now, and doing exactly that.
+"""Actions that are tried first: what one would do now, and doing exactly that.
 
 A trial is a batch that is not saved: the same code loads, decides and grants. An action carries the
-digest of the trial that its operator has seen, and is refused if it would do something else by now.
+digest of the trial that its author has seen, and is refused if it would do something else by now.
 Source: docs/decisions/0059-actions-are-tried-first.md.
 """
 
@@ -14,8 +14,8 @@ from typing import Any, ClassVar, NamedTuple
 import msgspec
 
 from moorage.core.admission.effects import Effect, effect_of
-from moorage.core.admission.model import Lease, Pool
-from moorage.core.admission.units import free_units, limit_of
+from moorage.core.admission.model import Lease, Pool, units_held_since
+from moorage.core.admission.units import free_units, limit_of, units_by_pool
 from moorage.core.ages import age_text
 from moorage.core.clock import SECOND, Instant
 from moorage.core.counting import are, counted
@@ -42,7 +42,9 @@ class Outlook(msgspec.Struct, frozen=True):
     generation: int | None = None
     """Of the pool afterwards; None: no pool changes."""
     audit: tuple[str, ...] = ()
-    """Ids of the audit rows; empty: nothing was saved."""
+    """Ids of the audit rows; empty: nothing was saved, or the owner of a lease has acted."""
+    done: bool = False
+    """Whether it has changed anything."""
     before: Pool | Lease | Agent | None = None
     """What changes, as it was, for an action that takes this one back."""
     after: Lease | None = None
@@ -80,10 +82,12 @@ class Acting(UseCase[Outlook]):
     agent: AgentId | None = None
     """The agent that changes."""
     lasts: int | None = None
-    """How long a pause shall last (microseconds): its end moves on until it is carried out."""
+    """How long a pause, or a kept lease, shall last (microseconds): its end moves on until it is
+    carried out."""
     outlook: Outlook = field(init=False, repr=False)
     rows: list[AuditRow] = field(default_factory=list, init=False)
     _before: Pool | Lease | Agent | None = field(default=None, init=False)
+    _changed: bool = field(default=False, init=False)
     _closed: dict[str, int] = field(default_factory=dict, init=False)
     _opened: dict[str, int] = field(default_factory=dict, init=False)
 
@@ -104,6 +108,7 @@ class Acting(UseCase[Outlook]):
         elif self.agent is not None:
             self._before = world.fleet.agents.get(self.agent)
         made = self.case.decide(world, when)
+        self._changed = bool(made.admission)
         ledger = LedgerChanges() if made.ledger is None else made.ledger
         self._closed, self._opened = _shut(world, ledger)
         return made
@@ -120,7 +125,7 @@ class Acting(UseCase[Outlook]):
         pool = None if self.pool is None else world.admission.pools.get(self.pool)
         generation = None if pool is None else pool.generation
         after = None if self.lease is None else world.admission.leases.get(self.lease)
-        self.outlook = Outlook(lines, effect, digest, generation, (), self._before, after)
+        self.outlook = Outlook(lines, effect, digest, generation, before=self._before, after=after)
         if self.digest is None:
             return False
         if self.digest != digest:
@@ -139,14 +144,18 @@ class Acting(UseCase[Outlook]):
 
     def conclude(self, world: World, when: When) -> Outlook:
         """Return what it does, or has done."""
-        return msgspec.structs.replace(self.outlook, audit=tuple(row.id for row in self.rows))
+        rows = tuple(row.id for row in self.rows)
+        done = self.digest is not None and (bool(rows) or self._changed)
+        return msgspec.structs.replace(self.outlook, audit=rows, done=done)
 
     def _lines(self, world: World, when: When, effect: Effect) -> Iterator[Line]:
         facts, before = world.admission, self._before
         if isinstance(before, Pool):
             yield from _pool_lines(world, when, before, facts.pools[before.name], self.lasts)
         elif isinstance(before, Lease):
-            yield from _lease_lines(world, when, before, facts.leases[before.id])
+            after = facts.leases[before.id]
+            yield from _lease_lines(world, when, before, after, self.lasts)
+            yield from _awaited(world, before, after)
         if self.pool is not None or self.lease is not None:
             yield from map(_promised, effect.lines())
         if self._closed:
@@ -238,27 +247,59 @@ def _pacing_text(pool: Pool) -> str:
     return f"{pacing.burst} at once, then one every {pacing.interval / SECOND:g} s{jitter}"
 
 
-def _lease_lines(world: World, when: When, before: Lease, after: Lease) -> Iterator[Line]:
+def _awaited(world: World, before: Lease, after: Lease) -> Iterator[Line]:
+    """Yield how many tickets wait for what is kept."""
+    if after.kept is None or after.kept == before.kept:
+        return
+    waiting = sum(world.admission.pools[name].waiting for name in units_by_pool(after.needs))
+    if waiting:
+        tickets = f"{counted(waiting, 'ticket')} {are(waiting)}"
+        yield Line(f"{tickets} waiting in the line of its pools.", "")
+
+
+def _lease_lines(
+    world: World, when: When, before: Lease, after: Lease, lasts: int | None
+) -> Iterator[Line]:
     if before.priority != after.priority:
         yield _promised(f"The priority changes from {before.priority} to {after.priority}.")
-    if (before.hold, before.hold_until) != (after.hold, after.hold_until):
+    if after.kept is not None and after.kept != before.kept:
+        yield _kept_line(when, after, lasts)
+        if before.hold_until is not None:
+            yield _present_end(when, before.hold_until)
+    elif (before.hold, before.hold_until) != (after.hold, after.hold_until):
         yield _promised(f"It may last {_lasting(after.hold)} from now on.")
         pools = [world.admission.pools[need.pool] for need in after.needs]
         for pool in pools:
             most = pool.spec.hold_max
-            held = 0 if after.granted_at is None else when.moment.at - after.granted_at
+            since = units_held_since(after)
+            held = 0 if since is None else when.moment.at - since
             if most is not None and (after.hold is None or held + after.hold > most):
                 yield _promised(
                     f"{pool.name} permits its users at most {_lasting(most)} (hold_max); operators"
                     " may give more."
                 )
         if before.hold_until is not None:
-            text = f"At present it ends at {_clock(when, before.hold_until)}."
-            yield Line(text, f"It ends at {before.hold_until}.")
+            yield _present_end(when, before.hold_until)
+        if after.stop_until is not None:
+            at = _clock(when, after.stop_until)
+            text = "Its holder is asked to stop for a newer request: in any case it ends at"
+            yield Line(f"{text} {at}.", f"{text} {after.stop_until}.")
     if before.state == "granted" and after.state == "ended":
         yield _promised("Its units become free although its job may still run.")
     if before.state == "ended":
         yield _promised("It has ended before.")
+
+
+def _kept_line(when: When, lease: Lease, lasts: int | None) -> Line:
+    assert lease.hold_until is not None
+    end = _clock(when, lease.hold_until)
+    until = f"until {end}" if lasts is None else f"for {age_text(lasts / SECOND)}"
+    text = f"It is kept for inspection {until}: it needs no renewals, and ends by itself."
+    return Line(text, "It is kept for inspection.")
+
+
+def _present_end(when: When, at: Instant) -> Line:
+    return Line(f"At present it ends at {_clock(when, at)}.", f"It ends at {at}.")
 
 
 def _lasting(hold: int | None) -> str:

@@ -1,4 +1,4 @@
-"""Actions of operators that are shown before they are carried out."""
+"""Actions that are shown before they are carried out."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ ActionName = Literal[
     "lease.force",
     "lease.revoke",
     "lease.hold",
+    "lease.keep",
     "agent.drain",
     "agent.resume",
 ]
@@ -26,11 +27,12 @@ ActionName = Literal[
 class ActionWanted:
     """An action on a pool, a lease or ticket, or an agent.
 
+    `lease.hold` and `lease.keep` are for the owner of the lease, too, the others for operators.
     Only some members belong to each action: `limit` (null: it stays), `pacing` (null: none) and
-    `generation` (null: any) to `pool.tune`; `until` or `lasts` to `pool.pause` and `agent.drain`;
-    `priority` (null: first in all lines) to `lease.move`; `hold` (seconds from now; null: no end)
-    to `lease.hold`; `reason` to all that have one. `digest` is that of the effect that the operator
-    has seen; it is required to act, and ignored by a preview.
+    `generation` (null: any) to `pool.tune`; `until` or `lasts` to `pool.pause`,
+    `agent.drain` and `lease.keep`; `priority` (null: first in all lines) to `lease.move`; `hold`
+    (seconds from now; null: no end) to `lease.hold`; `reason` to all that have one. `digest` is
+    that of the effect that the caller has seen; it is required to act, and ignored by a preview.
     """
 
     action: ActionName
@@ -51,8 +53,9 @@ class ActionEffect:
     """What an action does to the present state. `lines` say it in sentences.
 
     `leases_end`, `tickets_end` and `tickets_start` count what ends and starts at once; `ends` and
-    `starts` are the ids of the first 100 of them. `audit` has the ids of the audit entries once it
-    is done, and is empty before. `undo` is the action that takes it back; null: there is none.
+    `starts` are the ids of the first 100 of them. `done`: it has changed something. `audit` has
+    the ids of its audit entries, if it leaves any. `undo` is the action that takes it back; null:
+    there is none.
     """
 
     action: ActionName
@@ -64,5 +67,6 @@ class ActionEffect:
     tickets_start: int = 0
     ends: list[str] = field(default_factory=list)
     starts: list[str] = field(default_factory=list)
+    done: bool = False
     audit: list[str] = field(default_factory=list)
     undo: ActionWanted | None = None

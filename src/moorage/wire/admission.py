@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from moorage.wire.dataclass import dataclass
 from moorage.wire.defaults import (
+    OFFER_SECONDS,
     PATIENCE_SECONDS,
     PROXY_TTL_SECONDS,
     QUEUE_MAX,
@@ -366,6 +367,26 @@ class Waiting:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """An offer to hand a lease over: `to` whom, and until when it can be accepted."""
+
+    to: str
+    until: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """Why a lease is kept for inspection, and since when; it lasts until its `hold_until`.
+
+    `waiting` is how many tickets wait in the lines of its pools.
+    """
+
+    reason: str
+    since: datetime
+    waiting: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Lease:
     """A lease, or the ticket that waits to become one.
 
@@ -384,6 +405,8 @@ class Lease:
 
     `any_of` has the complete alternatives that were asked for; empty: there were none. Until one of
     them is granted, `needs` says in which lines the ticket is, and for how many units at least.
+    `offer`: its holder offers it to another owner; null: it does not, or no longer. `taken_from` is
+    the lease of the owner who has handed it over. `kept`: it is kept for inspection after its job.
     """
 
     id: str
@@ -420,6 +443,9 @@ class Lease:
     any_of: list[list[NeedWanted]] = field(default_factory=list)
     choose: Choose | None = None
     """Of a request with alternatives."""
+    offer: Offer | None = None
+    taken_from: str | None = None
+    kept: Kept | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -441,14 +467,14 @@ class LeasesAsked(PageAsked):
 
     `key_prefix` needs an owner, or a governor's token: only leases whose key begins with it.
     `id_prefix`: only those whose id begins with it; at least 8 characters. `group`: those of the
-    group, in any project.
-    `mine`: those of the caller. `label` is NAME=VALUE, and may be repeated: leases that have all of
-    these labels. `older` is in seconds: leases that have been in their state for at least this
-    time, since the request, the grant or the end. `consumer` is a UUID: leases that have, or ask
-    for, allocations of this consumer. `machine` may be repeated: leases of a machine that any of
-    these names or UUIDs mean, as the host in the key, in the labels holder, host or node, or as a
-    provider in the allocations. With `label`, `older`, `consumer` or `machine` a page may have
-    fewer leases than `limit`, or none, and still a `next`.
+    group, in any project. `mine`: those of the caller. `offered`: granted ones that the caller may
+    accept. `label` is NAME=VALUE, and may be repeated: leases that have all of these labels.
+    `older` is in seconds: leases that have been in their state for at least this time, since the
+    request, the grant or the end. `consumer` is a UUID: leases that have, or ask for, allocations
+    of this consumer. `machine` may be repeated: leases of a machine that any of these names or
+    UUIDs mean, as the host in the key, in the labels holder, host or node, or as a provider in the
+    allocations. With `label`, `older`, `consumer`, `machine` or `offered` a page may have fewer
+    leases than `limit`, or none, and still a `next`.
     """
 
     pool: str | None = None
@@ -458,6 +484,7 @@ class LeasesAsked(PageAsked):
     id_prefix: str | None = None
     group: str | None = None
     mine: bool = False
+    offered: bool = False
     label: list[str] = field(default_factory=list)
     older: float | None = None
     consumer: str | None = None
@@ -513,6 +540,38 @@ class HoldWanted(HolderProof):
     """The new hold in seconds from now; null: no hold. With `at_most` an earlier end stays."""
 
     hold: float | None
+    at_most: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfferWanted(HolderProof):
+    """The owner who may accept a lease, and for how many seconds from now."""
+
+    to: str
+    lasts: float = OFFER_SECONDS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AcceptWanted:
+    """The key of the new lease, as in a request for one, and its own labels.
+
+    The same key returns the same lease. Labels of the old lease stay, unless they say who had it.
+    """
+
+    key: str
+    labels: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeepWanted(HolderProof):
+    """Until when a lease is kept for inspection: a time, or seconds from now; and why.
+
+    `at_most`: for less if its pools permit less.
+    """
+
+    until: datetime | None = None
+    lasts: float | None = None
+    reason: str = ""
     at_most: bool = False
 
 

@@ -279,6 +279,23 @@ class NeedValue:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OfferValue:
+    """An offer to hand a lease over: when it was made, and until when it can be accepted."""
+
+    to: str
+    at: datetime
+    until: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeptValue:
+    """Why a lease is kept for inspection after its job, and since when."""
+
+    reason: str
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseValue:
     """A ticket or lease, by its id, without its token.
 
@@ -309,6 +326,11 @@ class LeaseValue:
     stop_until: datetime | None
     alternatives: list[list[NeedValue]] | None
     """What was asked any of; `needs` are its lines until one is granted. Empty or null: none."""
+    offer: OfferValue | None
+    """The last one, which may be over."""
+    taken_from: str | None
+    """The lease of the owner who has handed it over."""
+    kept: KeptValue | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

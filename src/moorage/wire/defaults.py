@@ -19,6 +19,9 @@ QUEUE_MAX = 10_000
 PATIENCE_SECONDS = 30.0
 """A request's `patience`."""
 
+OFFER_SECONDS = 600.0
+"""How long a lease is offered to another owner."""
+
 PRIORITY_MAX = 1_000_000
 """Highest priority of a ticket; the lowest is its negative."""
 

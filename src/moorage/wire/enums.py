@@ -16,6 +16,7 @@ Cause = Literal[
     "retried",
     "unconfirmed",
     "superseded",
+    "handed_over",
 ]
 """Why a lease ended, or a ticket without a grant (withdrawn, gave_up, unheard, revoked)."""
 

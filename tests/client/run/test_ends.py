@@ -15,6 +15,7 @@ ENDS = {
     "released": "withdrawn",
     "withdrawn": "withdrawn",
     "retried": "withdrawn",
+    "handed_over": "withdrawn",
     "revoked": "revoked",
     "superseded": "superseded",
     "hold_over": None,

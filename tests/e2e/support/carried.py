@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from moorage.client.admission import Admission
 from moorage.client.transport import Transport
@@ -28,11 +28,11 @@ class Harbour:
         self.admission = Admission(Transport(server.url, token))
         self._pools = 0
 
-    def pool(self, limit: int = 1, ttl: float | None = None) -> str:
+    def pool(self, limit: int = 1, ttl: float | None = None, **more: Any) -> str:
         """Create a pool for a test, with at most this TTL; return its name."""
         self._pools += 1
         name = f"test/pool-{self._pools}"
-        wanted = PoolWanted(limit=limit, pacing=None)
+        wanted = PoolWanted(limit=limit, pacing=None, **more)
         if ttl is not None:
             wanted = replace(wanted, ttl=ttl, ttl_max=ttl)
         self.admission.pool_put(name, wanted)

@@ -40,6 +40,18 @@ def token_of(browser: Browser) -> str:
     return token
 
 
+HANDS = ("keep", "offer", "withdraw", "accept", "decline")
+"""Forms of granted leases."""
+
+
+def offered(native: Native, path: str) -> str:
+    """Return a lease, offered to the operator unless the form is to offer it."""
+    lease: str = ask(native, make_pool(native)).body["id"]
+    if not path.endswith("/offer"):
+        native.ask("POST", f"/v1/leases/{lease}/offer", {"to": "operator"})
+    return lease
+
+
 def target_of(native: Native, path: str) -> str:
     """Return an address that a form may have: of a pool, of a ticket, of a reshape or a claim."""
     if path == CLAIM:
@@ -57,6 +69,8 @@ def target_of(native: Native, path: str) -> str:
         return path.replace("{id}", Split(native).guest)
     if "/reshapes/" in path:
         return path.replace("{id}", Split(native).committed().body["id"])
+    if path.rpartition("/")[2] in HANDS:
+        return path.replace("{id}", offered(native, path))
     pool = make_pool(native)
     waiting_ticket(native, pool)
     ticket = ask(native, pool).body["id"]  # the second in line, so that it can be the first
@@ -92,6 +106,8 @@ def sent(browser: Browser, target: str, token: str, digest: str = "", **headers:
     }
     fields |= {"hold": "2h", "limit": "7", "interval": "3", "burst": "2"}
     fields |= {"sure": "yes", "form_token": token}
+    if target.rpartition("/")[2] in HANDS:
+        fields |= {"until": "2h", "to": "forms/owner", "lasts": "10m"}
     if target.startswith(CLAIM):
         place = target.partition("place=")[2]
         fields |= {"question": "resources=VCPU:1", "place": place, "consumer": str(uuid4())}

@@ -185,6 +185,7 @@ def test_optional_bodies() -> None:
         "POST /v1/leases/{id}/renew",
         "POST /v1/leases/{id}/revoke",
         "POST /v1/leases/{id}/move",
+        "POST /v1/leases/{id}/keep",
         "POST /v1/pools/{name+}:pause",
         "POST /v1/tokens/{id}/rotate",
         "POST /v1/database/backup",

@@ -6,10 +6,12 @@ old ones change nothing, I5 nothing leaks, I6 nothing ends before its holder bel
 ticket ends in one way, I8 order, I9 keys, I10 who may release, I11 no unit is free that could be
 granted, I12 pacing, I13 holds, I15 stored sums, I16 time, I18 quotas, I19 slots show exactly their
 leases, I21 pauses end in time, I22 only the newest of a group waits, I23 pools on demand stay while
-they are used. I14 and I20 are the simulation's: restarts, and an end of all
+they are used, I24 who takes over a lease was offered it, and nothing else of it changes, I25 what
+is kept for inspection has an end. I14 and I20 are the simulation's: restarts, and an end of all
 faults.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,6 +59,10 @@ class Auditor:
         self.keys: dict[tuple[str, str], tuple[object, LeaseId]] = {}
         self.successors: dict[tuple[str, str], LeaseId] = {}
         """(owner, key) of new attempts, and what they replace."""
+        self.offers: dict[LeaseId, tuple[str, int]] = {}
+        """To whom a lease is offered, and until when (service time)."""
+        self.taken: dict[LeaseId, LeaseId] = {}
+        """New leases of owners that have accepted an offer, and the old ones."""
         self.jumped = False
         """The wall clock was set while no process ran: that cannot be distinguished from time."""
         self.began: int | None = None
@@ -86,7 +92,7 @@ class Auditor:
         assert book is not None
         book.believed_until = max(book.believed_until, until)
 
-    def answered(self, ask: do.Ask, seen: Lease) -> None:
+    def answered(self, ask: do.Ask | do.Accept, seen: Lease) -> None:
         """Check the answer about a ticket or lease."""
         book = self.books.find(seen.id)
         claim(book is not None, "I14", seen.id, "was acknowledged and is not there")
@@ -122,6 +128,8 @@ class Auditor:
         standing.sums(self.books, self.rows)
         standing.limits(self.books, [one for one in granted if not self._aside(one)])
         standing.tokens(self.books, granted)
+        put = {one.call.name for one in self.told if isinstance(one.call, do.PoolPut)}
+        standing.quotas(self.books, [one for one in granted if one.id in self.taken], put)
         self.grants += len(granted)
         self._note_use()
         for name in set(self.books.pools) - set(self.rows):
@@ -199,9 +207,15 @@ class Auditor:
             known, lease = self.keys.setdefault((ask.owner, ask.key), (ask, one.lease))
             claim(lease == one.lease, "I9", "one key, two leases:", ask.key, lease, one.lease)
             claim(known == ask, "I9", "one key, two requests:", known, ask)
-        if isinstance(call, do.Poll | do.Ask) and one.lease is not None and not one.ended:
+        if one.lease is not None:
+            self._hands(call, one.lease)
+        if (
+            isinstance(call, do.Poll | do.Ask | do.Accept)
+            and one.lease is not None
+            and not one.ended
+        ):
             ticket = self.books.live.get(one.lease)
-            again = isinstance(call, do.Ask)  # of a lease that is a renewal
+            again = not isinstance(call, do.Poll)  # of a lease that is a renewal
             if ticket is not None and (again or ticket.seen.state == "waiting"):
                 self._spoke(ticket)
         if not isinstance(call, do.Touch) or one.lease is None:
@@ -218,6 +232,28 @@ class Auditor:
             self._spoke(book)
         if isinstance(call, do.Hold):
             book.may_hold |= call.ends(self.at, book.may_hold)
+        if isinstance(call, do.Keep):
+            book.may_hold.add(self.at + call.wanted)
+
+    def _hands(self, call: Any, lease: LeaseId) -> None:
+        """Note an offer that was made, or what became of it."""
+        offer = self.offers.get(getattr(call, "lease", LeaseId("")))
+        if isinstance(call, do.Offer):
+            self.offers[call.lease] = (call.to, self.at + call.lasts)
+        elif isinstance(call, do.Withdraw):
+            self.offers.pop(call.lease, None)
+        elif isinstance(call, do.Decline):
+            claim(offer and offer[0] == call.owner, "I24", call, "is declined, offered:", offer)
+            self.offers.pop(call.lease, None)
+        elif isinstance(call, do.Accept):
+            known, first = self.keys.setdefault((call.owner, call.key), (call, lease))
+            claim((known, first) == (call, lease), "I9", "one key:", known, first, call, lease)
+            if lease not in self.taken:
+                theirs = offer is not None and offer[0] == call.owner and offer[1] > self.at
+                claim(theirs, "I24", call, "takes what is not offered to it:", offer)
+                claim(call.lease in self.books.live, "I24", call, "takes what has ended")
+                self.taken[lease] = call.lease
+                self.offers.pop(call.lease)
 
     def _leases(self, changes: Changes) -> list[Lease]:
         """Add the after-images to the books; return the granted leases."""
@@ -227,7 +263,8 @@ class Auditor:
             assert after is not None
             book = self.books.find(key)
             before = None if book is None else book.seen
-            newest.asked_to_stop(before, after, self.at, self.told)
+            known = before or self._given(after.id)
+            newest.asked_to_stop(known, after, self.at, self.told)
             if before is None:
                 self._arrived(after, changes)
             else:
@@ -249,7 +286,11 @@ class Auditor:
         if book is None:
             book = LeaseBook(after, self.alive, self.true)
             self.books.live[key] = book
-        if after.state == "granted" and (before is None or before.state != "granted"):
+        given = self.books.find(self.taken[key]) if key in self.taken else None
+        if before is None and given is not None:
+            self._spoke(book)
+            book.may_hold = given.may_hold
+        elif after.state == "granted" and (before is None or before.state != "granted"):
             self._spoke(book)
             book.may_hold = {None if after.hold is None else self.at + after.hold}
         elif before is not None and after.state != "ended":
@@ -258,7 +299,41 @@ class Auditor:
         if after.state == "ended" and key in self.books.live:
             self.books.ended[key] = self.books.live.pop(key)
 
+    def _taken_over(self, after: Lease) -> None:
+        """Check a lease that was handed over: only what was the giver's own differs."""
+        old = self.books.find(self.taken[after.id])
+        assert old is not None
+        before = old.seen
+        claim(after.state != "waiting", "I24", after.id, "waits after it was handed over")
+        same = ["needs", "slots", "hold_until", "priority", "forced", "ttl", "record", "kept"]
+        within = newest.scope(before.owner) == newest.scope(after.owner)
+        claim(within or not after.group, "I24", after.id, "is in a group of others:", after.group)
+        for name in [*same, "stop_until", *(["group"] if within else [])]:
+            unchanged = getattr(before, name) == getattr(after, name)
+            claim(unchanged, "I24", after.id, "has another", name, "than", before.id)
+        claim(before.owner != after.owner, "I24", after.id, "was given to its own holder")
+        claim(after.arrival > self.arrivals, "I8", after.id, "arrived as", after.arrival)
+        self.arrivals = max(self.arrivals, after.arrival)
+
+    def _given(self, lease: LeaseId) -> Lease | None:
+        """Return the lease from which this one was taken over; None: it was not."""
+        book = self.books.find(self.taken[lease]) if lease in self.taken else None
+        return None if book is None else book.seen
+
+    def _earlier(self, lease: Lease) -> Iterator[Lease]:
+        """Yield the leases that this one has come from, by retries and by acceptances."""
+        while True:
+            old = self.taken.get(lease.id) or self.successors.get((lease.owner, lease.key))
+            book = None if old is None else self.books.find(old)
+            if book is None:
+                return
+            lease = book.seen
+            yield lease
+
     def _arrived(self, after: Lease, changes: Changes) -> None:
+        if after.id in self.taken:
+            self._taken_over(after)
+            return
         asked = self.keys.get((after.owner, after.key))
         claim(asked is not None and asked[1] == after.id, "I7", after, "was asked for by nobody")
         assert asked is not None
@@ -297,17 +372,22 @@ class Auditor:
                 claim(do.Revoke in touched, "I10", after.id, "was revoked by nobody")
             case "retried":
                 claim(do.Retry in touched, "I10", after.id, "was retried by nobody")
+            case "handed_over":
+                new = [key for key, old in self.taken.items() if old == after.id]
+                claim(do.Accept in touched and new, "I24", after.id, "was accepted by nobody")
             case "hold_over":
                 assert before is not None and book is not None
                 due = before.hold_until
                 claim(due in book.may_hold, "I13", after.id, "holds until", due, book.may_hold)
                 claim(due is not None and due <= self.at, "I13", after.id, "held too short")
             case "ttl_over":
+                claim(before and before.kept is None, "I25", after.id, "was to be kept")
                 self._unheard(book, after, after.ttl)
                 claim(before and before.state == "granted", "I7", after.id, "was no lease")
                 claim(not after.keep, "I5", after.id, "is to be kept and was ended")
             case "superseded":
-                newest.superseded(self.books, before, after, self.at, self.told)
+                earlier = [*self._earlier(after)]
+                newest.superseded(self.books, before, after, self.at, self.told, earlier)
             case "unheard":
                 self._unheard(book, after, after.patience)
                 claim(before and before.state == "waiting", "I7", after.id, "was no ticket")
@@ -332,7 +412,7 @@ class Auditor:
         book = self.books.live.get(key)
         claim(book is not None, "I4", key, "has ended and is heard of")
         assert book is not None
-        spoke = (do.Poll, do.Renew, do.Ask, do.Hold, do.Report)
+        spoke = (do.Poll, do.Renew, do.Ask, do.Hold, do.Report, do.Keep, do.Offer, do.Accept)
         if book.seen.heard_until == until:
             return
         signs = [one for one in self.told if one.lease == key and isinstance(one.call, spoke)]
@@ -344,7 +424,7 @@ class Auditor:
         book.heard_alive, book.heard_true = self.alive, self.true
 
     def _rest(self, lease: Lease, granted: list[Lease]) -> None:
-        if any(self._in_place(new) == lease.id for new in granted):
+        if lease.cause == "handed_over" or any(self._in_place(new) == lease.id for new in granted):
             return
         for need in lease.needs:
             pool = self.books.pools[need.pool]
@@ -419,8 +499,8 @@ class Auditor:
             )
 
     def _aside(self, lease: Lease) -> bool:
-        """Return whether it is granted outside the line: forced, or for a retry."""
-        return lease.forced or self._in_place(lease) is not None
+        """Return whether it is granted outside the line: forced, for a retry, or handed over."""
+        return lease.forced or lease.id in self.taken or self._in_place(lease) is not None
 
     def _nothing_overdue(self) -> None:
         """I5, I13, I21: after a sweep no lease and no pause is left whose time is over."""
@@ -433,7 +513,10 @@ class Auditor:
                 claim(lease.stop_until + self.slack > self.at, "I22", key, "does not stop")
             if lease.hold_until is not None and lease.state == "granted":
                 claim(lease.hold_until + self.slack > self.at, "I13", key, "outlives its hold")
-            if lease.state == "granted" and (lease.keep or lease.ttl is None):
+            if lease.kept is not None:
+                claim(lease.hold_until is not None, "I25", key, "is kept for ever")
+                claim(lease.stop_until is None, "I25", key, "is kept, and ends before")
+            if lease.state == "granted" and (lease.keep or lease.ttl is None or lease.kept):
                 continue
             patience = lease.ttl if lease.state == "granted" else lease.patience
             assert patience is not None

@@ -98,6 +98,43 @@ class Hold(Touch):
 
 
 @dataclass(frozen=True)
+class Keep(Touch):
+    """Keep the lease for inspection for this long."""
+
+    wanted: int
+
+
+@dataclass(frozen=True)
+class Offer(Touch):
+    """Offer it to another owner for some time."""
+
+    to: str
+    lasts: int
+
+
+@dataclass(frozen=True)
+class Withdraw(Touch):
+    """Take the offer back."""
+
+
+@dataclass(frozen=True)
+class Accept:
+    """Take over what is offered to an owner, with this key."""
+
+    lease: LeaseId
+    owner: str
+    key: str
+
+
+@dataclass(frozen=True)
+class Decline:
+    """Decline what is offered to an owner."""
+
+    lease: LeaseId
+    owner: str
+
+
+@dataclass(frozen=True)
 class Retry(Touch):
     """Release and request again in one step."""
 
@@ -160,6 +197,11 @@ Call = (
     | Move
     | Force
     | Hold
+    | Keep
+    | Offer
+    | Withdraw
+    | Accept
+    | Decline
     | Retry
     | Report
     | PoolPut

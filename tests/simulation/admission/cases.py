@@ -16,7 +16,13 @@ from moorage.core.ids import ConsumerId, LeaseId, ProviderId
 from moorage.core.ledger.inventory import InventorySpec
 from moorage.core.service_time import When
 from moorage.service.access.audit import Actor
-from moorage.service.admission import ending, lease_cases, pool_cases, template_cases
+from moorage.service.admission import (
+    ending,
+    handing_cases,
+    lease_cases,
+    pool_cases,
+    template_cases,
+)
 from moorage.service.app import Service
 from moorage.service.batch.ledger_share import LeaseAllocations, request_from, text_of
 from moorage.service.batch.use_case import UseCase
@@ -29,6 +35,7 @@ from tests.simulation.admission.server import POOLS_MAX, pool_put
 
 CLASSES = frozenset({"VCPU"})
 OPERATOR = Actor("operator", None, "operator")
+USER = Actor("user", None, "user")
 PROVIDER = ProviderId("00000000-aaaa-4aaa-8aaa-aaaaaaaaaaaa")
 
 
@@ -79,6 +86,17 @@ def case_of(call: do.Call, memory: Memory, new_id: Callable[[], LeaseId]) -> Use
             return lease_cases.TicketForce(lease, by=lease_cases.OnBehalf(OPERATOR))
         case do.Hold(lease, owner, token, hold, at_most):
             return lease_cases.LeaseHold(lease, Proof(owner, token), hold, at_most)
+        case do.Keep(lease, owner, token, wanted):
+            return handing_cases.LeaseKeep(lease, Proof(owner, token), None, wanted, "")
+        case do.Offer(lease, owner, token, to, lasts):
+            proof = Proof(owner, token)
+            return handing_cases.LeaseOffer(lease, OPERATOR, proof, to, lasts)
+        case do.Withdraw(lease, owner, token):
+            return handing_cases.LeaseOfferWithdraw(lease, OPERATOR, Proof(owner, token))
+        case do.Accept(lease, owner, key):
+            return handing_cases.LeaseAccept(lease, USER, owner, key, {}, fresh=new_id())
+        case do.Decline(lease, owner):
+            return handing_cases.LeaseDecline(lease, USER, owner)
         case do.Retry(lease, owner, token, ask):
             proof = Proof(owner, token)
             return lease_cases.LeaseRetry(

@@ -38,11 +38,16 @@ class World(Protocol):
         """Whether faults may happen. Later every client does one more round without faults."""
         ...
 
+    @property
+    def offers(self) -> dict[str, list[LeaseId]]:
+        """By owner, the leases that others have offered to it."""
+        ...
+
     def believes(self, lease: LeaseId, until: int) -> None:
         """Report until when this client will use a lease."""
         ...
 
-    def told(self, ask: do.Ask, seen: Lease) -> None:
+    def told(self, ask: do.Ask | do.Accept, seen: Lease) -> None:
         """Report the answer to a request."""
         ...
 
@@ -75,6 +80,8 @@ class Client:
     owner: str
     random: Random
     wishes: Wishes
+    hands: Random = field(default_factory=lambda: Random(0))
+    """Decides about handing over and keeping, so that nothing else depends on it."""
     clumsy: float = 0.05
     """How likely each of its steps goes wrong."""
     attempts: int = 0
@@ -97,6 +104,12 @@ class Client:
 
     def _round(self) -> Steps:
         """Return whether a lease was had and given back as it should be."""
+        likely = 0.7 if self.world.offers[self.owner] else 0.1
+        if any(self.world.offers.values()) and self.hands.random() < likely:
+            taken = yield from self._takes_over()
+            if taken is None or taken.lease.state != "granted":
+                return False
+            return (yield from self._work(taken))
         self.attempts += 1
         ask = self._ask()
         seen = yield from self._insist(ask)
@@ -111,7 +124,7 @@ class Client:
         wishes = self.wishes
         return do.Ask(
             owner=self.owner,
-            key=f"{self.name}/{self.attempts}",
+            key=self._key(),
             needs=wishes.needs,
             priority=wishes.priority,
             ttl=wishes.ttl,
@@ -126,7 +139,10 @@ class Client:
             in_order=wishes.in_order,
         )
 
-    def _insist(self, ask: do.Ask) -> Steps:
+    def _key(self) -> str:
+        return f"{self.name}/{self.attempts}"
+
+    def _insist(self, ask: do.Ask | do.Accept) -> Steps:
         """Request with one key until there is an answer, or give up."""
         for _ in range(8):
             sent = self.world.now
@@ -143,7 +159,7 @@ class Client:
             yield self.random.randrange(SECOND)
         return None
 
-    def _hears(self, ask: do.Ask, seen: Seen, sent: int) -> None:
+    def _hears(self, ask: do.Ask | do.Accept, seen: Seen, sent: int) -> None:
         self.world.told(ask, seen.lease)
         self._relies(seen, sent)
 
@@ -192,10 +208,48 @@ class Client:
         else:
             yield self.random.randrange(60 * SECOND)  # and the ticket stays behind
 
+    def _takes_over(self) -> Steps:
+        """Accept what another owner offers, or decline it; return the lease, or None."""
+        mine = self.world.offers[self.owner]
+        theirs = [one for found in self.world.offers.values() for one in found]
+        if mine and self.hands.random() < 0.8:
+            lease = mine.pop(self.hands.randrange(len(mine)))
+            if self.hands.random() < 0.3:  # so that others of this owner want it, too
+                mine.append(lease)
+        else:  # also what is offered to somebody else, or was its own
+            lease = self.hands.choice(theirs)
+        if self.hands.random() < 0.2:
+            yield do.Decline(lease, self.owner)
+            return None
+        self.attempts += 1
+        return (yield from self._insist(do.Accept(lease, self.owner, self._key())))
+
+    def _offers(self, lease: Lease) -> Steps:
+        """Offer a lease to another owner; perhaps think better of it."""
+        others = sorted(name for name in self.world.offers if name != self.owner)
+        if not others:
+            return
+        to = self.hands.choice(others)
+        lasts = self.hands.choice([SECOND, 5 * SECOND, 30 * SECOND])
+        token = lease.token if self.hands.random() < 0.5 else None
+        if (yield do.Offer(lease.id, self.owner, token, to, lasts)) is LOST:
+            return
+        self.world.offers[to].append(lease.id)
+        if self.hands.random() < 0.3:
+            yield self.hands.randrange(5 * SECOND)
+            yield do.Withdraw(lease.id, self.owner, None)
+
     def _work(self, seen: Seen) -> Steps:
         lease = seen.lease
         self.old.append((lease.id, lease.token))
         until = self._relies(seen, self.world.now)
+        if self.world.faulty and self.hands.random() < 0.3:
+            yield from self._offers(lease)
+        if self.world.faulty and self.hands.random() < 0.1:
+            wanted = self.hands.choice([SECOND, 10 * SECOND, 25 * SECOND])
+            yield do.Keep(lease.id, self.owner, lease.token, wanted)
+            if self.hands.random() < 0.5:
+                return False  # nobody comes back: it ends by itself
         ends = self.world.now + self.random.randrange(1, 2 * self.wishes.work)
         while self.world.now < ends:
             if self._slips():
@@ -234,7 +288,8 @@ class Client:
                 yield do.Renew(lease.id, self.owner, lease.token)
                 yield do.Release(lease.id, self.owner, lease.token)
             case 2:
-                yield do.Retry(lease.id, self.owner, lease.token, self._anew())
+                again = replace(self._anew(), group=lease.group)  # one taken over may have another
+                yield do.Retry(lease.id, self.owner, lease.token, again)
             case 3:
                 hold = self.random.choice([None, SECOND, 10 * SECOND])
                 at_most = hold is not None and self.random.choice([True, False])

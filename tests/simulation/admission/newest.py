@@ -32,13 +32,21 @@ def one_waits(books: Books) -> None:
         claim(ticket.superseded_by is None, "I22", ticket.id, "was superseded and waits")
 
 
-def superseded(books: Books, before: Lease | None, after: Lease, at: int, told: list[Any]) -> None:
-    """Check an end because of a newer request."""
+def superseded(
+    books: Books,
+    before: Lease | None,
+    after: Lease,
+    at: int,
+    told: list[Any],
+    earlier: list[Lease],
+) -> None:
+    """Check an end because of a newer request; `earlier`: the leases that it has come from."""
     newer = _newer(after, told)
     known = None if after.superseded_by is None else books.find(after.superseded_by)
     claim(newer or known, "I22", after.id, "was superseded by nobody")
     of = group(newer) if newer else group(known.seen) if known else None
-    claim(after.group and of == group(after), "I22", after.id, "was superseded by", of)
+    own = [group(one) for one in (after, *earlier) if one.group]
+    claim(of in own, "I22", after.id, "was superseded by", of)
     if before is not None and before.state == "granted":
         stop = before.stop_until
         claim(stop is not None and stop <= at, "I22", after.id, "had time to stop until", stop)
@@ -54,6 +62,7 @@ def asked_to_stop(before: Lease | None, after: Lease, at: int, told: list[Any]) 
     assert newer is not None
     claim(newer.cancel_running, "I22", after.id, "is to stop, but", newer, "did not ask for it")
     claim(group(newer) == group(after), "I22", after.id, "is to stop because of", newer)
+    claim(after.kept is None, "I25", after.id, "is kept, and is to stop because of", newer)
     if after.ttl is not None:
         claim(after.stop_until == at + after.ttl, "I22", after.id, "stops at", after.stop_until)
 

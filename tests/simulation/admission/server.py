@@ -8,9 +8,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from moorage.core import service_time
-from moorage.core.admission import expiry, leases, operator_actions, pools, templates
+from moorage.core.admission import (
+    expiry,
+    handing_over,
+    keeping,
+    leases,
+    operator_actions,
+    pools,
+    templates,
+)
 from moorage.core.admission.admit import TicketsNeeded, admit
 from moorage.core.admission.facts import Changes, Facts, Keys
+from moorage.core.admission.handing_over import Acceptance
 from moorage.core.admission.model import Lease, Pool, PoolSpec
 from moorage.core.admission.requests import LeaseRequest, Proof
 from moorage.core.admission.superseding import group_key
@@ -124,7 +133,8 @@ class Server:
             return Refused(refusal.code)
         facts.apply(made)
         batch.changes.update(made)
-        return answer if isinstance(call, do.Ask | do.Poll | do.Touch) else None
+        known = do.Ask | do.Poll | do.Touch | do.Accept | do.Decline
+        return answer if isinstance(call, known) else None
 
     def _run(
         self, call: do.Call, facts: Facts, moment: Moment, wall: Instant
@@ -152,6 +162,18 @@ class Server:
             case do.Hold(lease, owner, token, hold, at_most):
                 proof = Proof(owner, token)
                 return leases.hold(facts, moment, lease, proof, hold, at_most=at_most)
+            case do.Keep(lease, owner, token, wanted):
+                return keeping.keep(facts, moment, lease, Proof(owner, token), wanted, "")
+            case do.Offer(lease, owner, token, to, lasts):
+                proof = Proof(owner, token)
+                return handing_over.offer(facts, moment, lease, proof, to, lasts)
+            case do.Withdraw(lease, owner, token):
+                return handing_over.withdraw(facts, moment, lease, Proof(owner, token))
+            case do.Accept(lease, owner, key):
+                how = Acceptance(owner, key, self.new_id(), repr(call))
+                return handing_over.accept(facts, moment, wall, lease, how)
+            case do.Decline(lease, owner):
+                return handing_over.decline(facts, moment, lease, owner)
             case do.Retry(lease, owner, token, ask):
                 new = self._ask(ask, moment)
                 again = leases.Retry(new)
@@ -257,7 +279,9 @@ def keys_of(call: do.Call, moment: Moment) -> Keys:
             return Keys(heard={call.lease})
         case do.Move():
             return Keys(leases={call.lease}, heads={call.lease})
-        case do.Poll() | do.Touch():
+        case do.Accept(lease, owner, key):
+            return Keys(leases={lease}, asked={(owner, key)})
+        case do.Poll() | do.Touch() | do.Decline():
             return Keys(leases={call.lease})
         case do.PoolDelete(name):
             return Keys(pools={name}, ends={name})

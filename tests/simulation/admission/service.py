@@ -259,6 +259,13 @@ class ServiceSimulation(Simulation):
                 key = keys.get((ask.owner, ask.key))
                 if key is not None:
                     self.auditor.decided(call, key, refused=False, ended=True)
+            elif isinstance(call, do.Accept):
+                new = keys.get((call.owner, call.key))
+                if new is not None:
+                    self.auditor.decided(call, new, refused=False, ended=True)
+            elif isinstance(call, do.Decline):
+                if call.lease in changes.leases:
+                    self.auditor.decided(call, call.lease, refused=False, ended=False)
             elif isinstance(call, do.Poll | do.Touch):
                 lease = changes.leases.get(call.lease)
                 if lease is not None and self._may(call):

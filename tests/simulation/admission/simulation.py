@@ -63,6 +63,7 @@ class Simulation:
         """For what was added later, so that the other choices of a seed stay."""
         self.specs = scenarios.specs_of(self.more, dict(scenarios.specs(self.random)))
         self.clients: list[Client] = []
+        self.offers: dict[str, list[LeaseId]] = {}
         self.working = 0
         self.jump_unseen = False
         """The wall clock was set, and no process that knew better has committed since."""
@@ -76,7 +77,7 @@ class Simulation:
         """A client will act on a lease until then."""
         self.auditor.believes(lease, until)
 
-    def told(self, ask: do.Ask, seen: Lease) -> None:
+    def told(self, ask: do.Ask | do.Accept, seen: Lease) -> None:
         """A client was answered."""
         self.auditor.answered(ask, seen)
 
@@ -129,7 +130,9 @@ class Simulation:
             wishes = scenarios.grouped(self.more, wishes)
             if wishes.group and self.more.random() < 0.5:
                 owner = f"project-{n % 2}/{owner}"  # whose groups are those of the project
-            client = Client(self, name, owner, Random(self.random.random()), wishes)
+            hands = Random(f"hands {self.seed} {n}")
+            client = Client(self, name, owner, Random(self.random.random()), wishes, hands)
+            self.offers.setdefault(owner, [])
             self.clients.append(client)
             self._later(self.random.randrange(2 * SECOND), self._step(client.run()))
         self.working = len(self.clients)

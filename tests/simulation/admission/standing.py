@@ -125,6 +125,15 @@ def limits(books: Books, granted: list[Lease]) -> None:
     claim(books.in_ledger() <= books.capacity, "I1", "the ledger is overcommitted")
 
 
+def quotas(books: Books, taken: list[Lease], changed: set[str]) -> None:
+    """I18: who takes over a lease has no more than its quota; not in pools that have changed."""
+    for new in taken:
+        own = [lease for lease in books.granted() if lease.owner == new.owner]
+        for name in {need.pool for need in new.needs} - changed:
+            quota, units = books.pools[name].spec.quota, units_in(own, name)
+            claim(quota is None or units <= quota, "I18", new.owner, "has", units, "of", quota)
+
+
 def tokens(books: Books, granted: list[Lease]) -> None:
     """I4: tokens rise, by pool and by slot."""
     for lease in sorted(granted, key=token_of):

@@ -30,8 +30,8 @@ NEWEST_BUGS = (
         "I22",
         "a holder is asked to stop although nobody wants it",
         f"{CORE}/superseding.py",
-        "if request.cancel_running and stop_until is None:",
-        "if stop_until is None:",
+        "if request.cancel_running and stop_until is None and lease.kept is None:",
+        "if stop_until is None and lease.kept is None:",
     ),
     Bug(
         "I22",
@@ -80,6 +80,100 @@ NEWEST_BUGS = (
 
 ADMISSION_BUGS = (
     *NEWEST_BUGS,
+    Bug(
+        "I24",
+        "both owners hold what was handed over",
+        f"{CORE}/handing_over.py",
+        """    draft.stop(structs.replace(old, offer=None), "handed_over", f"to {how.owner}")
+""",
+        "",
+    ),
+    Bug(
+        "I24",
+        "the old token still renews after it was handed over",
+        f"{CORE}/requests.py",
+        """    if found.state == "ended":
+        raise Error(Code.LEASE_ENDED, ended_message(found))""",
+        """    if found.state == "ended" and found.cause != "handed_over":
+        raise Error(Code.LEASE_ENDED, ended_message(found))""",
+    ),
+    Bug(
+        "I24",
+        "the units are free while they are handed over",
+        f"{CORE}/handing_over.py",
+        """draft.stop(structs.replace(old, offer=None), "handed_over\"""",
+        """draft.end(structs.replace(old, offer=None), "handed_over\"""",
+    ),
+    Bug(
+        "I24",
+        "anybody accepts what is offered to another",
+        f"{CORE}/handing_over.py",
+        "return is_offered(lease, at) and lease.offer is not None and lease.offer.to == owner",
+        "return is_offered(lease, at)",
+    ),
+    Bug(
+        "I24",
+        "an offer has no end",
+        f"{CORE}/handing_over.py",
+        'return lease.state == "granted" and made is not None and at < made.until',
+        'return lease.state == "granted" and made is not None',
+    ),
+    Bug(
+        "I24",
+        "the hold begins again when it is handed over",
+        f"{CORE}/handing_over.py",
+        "hold_until=old.hold_until, heard_until",
+        "heard_until",
+    ),
+    Bug(
+        "I24",
+        "a lease joins the group of the same name in another project",
+        f"{CORE}/handing_over.py",
+        'return structs.replace(lease, group="", superseded_by=newer)',
+        "return structs.replace(lease, superseded_by=newer)",
+    ),
+    Bug(
+        "I24",
+        "who is asked to stop hands the lease to a friend who is not",
+        f"{CORE}/handing_over.py",
+        "        taken_from=old.id,\n",
+        "        taken_from=old.id,\n        stop_until=None,\n",
+    ),
+    Bug(
+        "I25",
+        "what is kept is asked to stop",
+        f"{CORE}/superseding.py",
+        "if request.cancel_running and stop_until is None and lease.kept is None:",
+        "if request.cancel_running and stop_until is None:",
+    ),
+    Bug(
+        "I25",
+        "what ends soon is kept",
+        f"{CORE}/keeping.py",
+        "    if found.stop_until is not None:\n",
+        "    if found.stop_until == 0:\n",
+    ),
+    Bug(
+        "I18",
+        "who accepts is not bound by its quota",
+        f"{CORE}/handing_over.py",
+        "    if left is not None and units > left:\n",
+        "    if left is not None and units > left + 1_000:\n",
+    ),
+    Bug(
+        "I25",
+        "what is kept never ends",
+        f"{CORE}/keeping.py",
+        "hold_until=Instant(moment.at + wanted),",
+        "hold_until=None,",
+    ),
+    Bug(
+        "I25",
+        "what is kept ends by its TTL",
+        f"{CORE}/keeping.py",
+        "        heard_until=None,\n        confirm_by=None,\n",
+        "",
+    ),
     Bug(
         "I21",
         "nobody looks when a pause is over",

@@ -8,6 +8,7 @@ from typing import Any, Literal, get_args
 
 import click
 
+from moorage.cli.commands import lease_hands
 from moorage.cli.commands.run import attach
 from moorage.cli.support import completion, ids
 from moorage.cli.support.command import administering, at_server, server_now
@@ -40,6 +41,7 @@ from moorage.cli.support.views.lease_text import (
     late_lines,
     needs_cell,
     needs_text,
+    remark_of,
     since_of,
     time_text,
     until_of,
@@ -79,10 +81,12 @@ SORTS: dict[str, Callable[[Lease], Any]] = {
 
 @click.group("lease")
 def group() -> None:
-    """List, show, move and revoke leases and tickets; keep leases in files."""
+    """List, show, move, hand over and revoke leases and tickets; keep leases in files."""
 
 
 attach(group)
+for command in lease_hands.COMMANDS:
+    group.add_command(command)
 
 
 @group.command("list", epilog=example("moorage lease list --pool install/azure --state waiting"))
@@ -108,6 +112,8 @@ attach(group)
     is_flag=True,
     help="Only leases that were not renewed in time and keep their units.",
 )
+@click.option("--kept", is_flag=True, help="Only leases that are kept for inspection.")
+@click.option("--offered", is_flag=True, help="Only leases that are offered to the caller.")
 @click.option(
     "--older",
     type=SinceType(),
@@ -126,6 +132,7 @@ def list_(
     state: str | None,
     sort: str | None,
     unheard: bool,
+    kept: bool,
     wide: bool,
     as_json: bool,
     **only: Any,
@@ -139,6 +146,8 @@ def list_(
             admission.pool(pool)  # raises if there is no such pool
     if unheard:
         leases = [lease for lease in leases if lease.unheard]
+    if kept:
+        leases = [lease for lease in leases if lease.kept is not None]
     if sort is not None:
         leases.sort(key=SORTS[sort])
     if as_json:
@@ -214,7 +223,11 @@ def _place(lease: Lease) -> str:
 def _found(
     admission: Admission, pool: str | None, state: str | None, **only: Any
 ) -> Iterator[Lease]:
-    for one in ("granted", "waiting") if state is None else (state,):
+    if state is None:
+        states = ("granted",) if only["offered"] else ("granted", "waiting")
+    else:
+        states = (state,)
+    for one in states:
         yield from admission.leases(pool, one, **only)
 
 
@@ -230,7 +243,7 @@ def _held_by(
 
 
 def _row(lease: Lease, now: datetime) -> list[Cell | str]:
-    remark: str = lease.cause or ("unheard" if lease.unheard else "")
+    remark: str = lease.cause or remark_of(lease)
     if lease.waiting is not None:
         remark = lease.waiting.reason
     ends = end_cell(until_of(lease), now)
@@ -413,6 +426,8 @@ def _rows(lease: Lease, now: datetime) -> Iterator[list[str]]:
     yield ["id", lease.id]
     yield ["holder", holder_of(lease.owner, lease.labels)]
     yield ["state", f"{lease.state}, unheard" if lease.unheard else lease.state]
+    if lease.cause is None and remark_of(lease) not in ("", "unheard"):
+        yield ["remark", remark_of(lease)]
     yield ["needs", needs_text(lease)]
     for name in WHY_LABELS:
         if name in lease.labels:

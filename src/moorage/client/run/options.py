@@ -171,6 +171,12 @@ RUN = (
         " lease, or wait for more units.",
         choices=("refuse", "share", "wait"),
     ),
+    Option(
+        "--keep-on-failure",
+        "If the command fails, keep the lease for inspection for this long, or for as long as its"
+        " pools permit, instead of releasing it.",
+        "TIME",
+    ),
     RELEASE_TIMEOUT,
     Option(
         "--outcome", "Report ok or failed, by the exit code, as evidence for choosing the limit."

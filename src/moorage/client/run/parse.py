@@ -65,6 +65,7 @@ class RunRequest(NamedTuple):
     unless_paused: bool = False
     throttled_exits: frozenset[int] = frozenset()
     throttled_when: re.Pattern[bytes] | None = None
+    keep_on_failure: float | None = None
 
     def forgives(self, why: str, paused: bool = False) -> bool:
         """Return whether the command runs without a lease after a failure for this reason.
@@ -115,6 +116,7 @@ def order_of(words: Mapping[str, Any], command: tuple[str, ...]) -> RunRequest:
         unless_paused=bool(words.get("unless_paused")),
         throttled_exits=frozenset(_exit_code(text) for text in words["throttled_exit"]),
         throttled_when=_pattern(words["throttled_when"]),
+        keep_on_failure=duration_of(words, "keep_on_failure", None),
     )
 
 

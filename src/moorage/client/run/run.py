@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from moorage.client.run.api_types import CAUSE_LENGTH_MAX, Lease
 from moorage.client.run.durations import spoken
 from moorage.client.run.exit_codes import RUN_BY_CAUSE, RUN_FAILED, RUN_LOST, RUN_SUPERSEDED
+from moorage.client.run.labels import accepted
 from moorage.client.run.lease.acquire import SUPERSEDED, Acquiring, Grant
 from moorage.client.run.lease.api import Leases
 from moorage.client.run.lease.idempotency_keys import FileKey, GivenKey, IdempotencyKeys, OwnKey
@@ -24,7 +25,7 @@ from moorage.client.run.lease.nesting import (
     covers,
     leases_around,
 )
-from moorage.client.run.lease.renewer import Renewer, carry_through
+from moorage.client.run.lease.renewer import Renewer, carry_through, keep_or_release
 from moorage.client.run.lease.waiting import InterruptedWaitError, await_grant
 from moorage.client.run.lease.watching import SIGNALS_IF_LOST, CommandWatch
 from moorage.client.run.locks import locked
@@ -65,6 +66,13 @@ class CommandEnd(NamedTuple):
     """The further target of the SIGINT that ended the command or the wait."""
     throttled: str | None = None
     """What it printed that says that it was throttled."""
+    cancelled: bool = False
+    """Somebody has ended it by a signal, so that its end is no failure."""
+
+    @property
+    def failed(self) -> bool:
+        """Whether the command has failed by itself."""
+        return self.by_itself and self.code != 0 and not self.cancelled
 
 
 class Run(NamedTuple):
@@ -196,7 +204,15 @@ def _part(
     order, notices = this.order, this.notices
     code = None if done is None or not done.by_itself else done.code
     calls: dict[str, Callable[[float], object]] = {}
-    if not over:
+    kept: list[str] = []
+    keep = order.keep_on_failure if done is not None and done.failed else None
+    if not over and keep is not None:
+        # Only the name of the program: any other word may be a password.
+        reason = f"{accepted(os.path.basename(order.command[0]))}: exit code {code}"
+        calls["release"] = lambda left: kept.append(
+            keep_or_release(leases, lease, keep, reason, left)
+        )
+    elif not over:
         calls["release"] = lambda left: leases.release(lease.id, lease.token, left)
     if order.outcome and done is not None and code is not None:
         result, cause = _result(order, done)
@@ -213,6 +229,8 @@ def _part(
             f"cannot release lease {lease.id}, which ends by its TTL: {troubles['release']}"
         )
         return
+    for note in kept[:1]:
+        notices.say(note)
     _spend(this, keys)
 
 
@@ -283,13 +301,14 @@ def _carry(
     try:
         if keeper is not None:
             keeper.start()
-        forwarded = False
+        forwarded = ended = False
         while (code := child.look()) is None:
             job.look()
             for number in signals.wait(watch.seconds()):
                 if number in FORWARDED:
                     child.tell(number)
                     forwarded = forwarded or number == signal.SIGINT
+                    ended = ended or number in ENDING
                 elif number == signal.SIGCONT:
                     job.resume()
             watch.look()
@@ -300,8 +319,13 @@ def _carry(
             return CommandEnd(RUN_SUPERSEDED if watch.superseded else RUN_LOST)
     finally:
         job.close()
-    throttled = _found(output, notices)
-    return CommandEnd(code, True, _interrupted(child, forwarded), throttled)
+    return CommandEnd(
+        code,
+        by_itself=True,
+        interrupted=_interrupted(child, forwarded),
+        throttled=_found(output, notices),
+        cancelled=ended or child.killed_by in ENDING,
+    )
 
 
 def _interrupted(child: Child, forwarded: bool) -> Interrupted | None:

@@ -9,9 +9,10 @@ Pure, like all of the core: facts in, changes out.
 * Leases: `requests.py` defines requests, `alternatives.py` those for any of several needs.
   `leases.py` has the operations of a holder, `expiry.py` what expires and what confirms a grant,
   `late_releases.py` releases that come after the end. `superseding.py` lets only the newest
-  request of a group wait. `owners.py` lists owners that are not callers. `operator_actions.py` is
-  what operators do with tickets and leases of others, `effects.py` what a decision makes of leases
-  and tickets.
+  request of a group wait, `handing_over.py` gives a lease to another owner, `keeping.py` keeps one
+  for inspection. `owners.py` lists owners that are not callers. `operator_actions.py` is what
+  operators do with tickets and leases of others, `effects.py` what a decision makes of leases and
+  tickets.
 * Pools: `pools.py` changes and pauses them, and ends pauses; `bounds.py` limits requests to them,
   `templates.py` makes those that requests need, and collects them.
   `slots.py` is about named units and who gets which, `slot_config.py` about which slots exist,

@@ -19,6 +19,7 @@ from moorage.core.admission.model import (
     PoolSpec,
     owner_queue_max,
     project_queue_max,
+    units_held_since,
 )
 from moorage.core.admission.owners import is_reserved, project_of
 from moorage.core.admission.requests import NEVER, LeaseRequest, Proof, pools_of
@@ -65,12 +66,7 @@ def check_asker(pools: Iterable[Pool], request: LeaseRequest) -> None:
         return
     for pool in pools:
         spec = pool.spec
-        if spec.askers is not None and not _is_asker(spec.askers, request):
-            raise Error(
-                Code.ASKER_REFUSED,
-                f"'{request.owner}' may not ask for units of pool '{pool.name}'. An operator can"
-                " add this owner, its project or its role to the pool's askers.",
-            )
+        check_may_have(pool, request)
         if spec.priority_max is not None and request.priority > spec.priority_max:
             raise Error(
                 Code.PRIORITY_ABOVE_MAX,
@@ -82,6 +78,18 @@ def check_asker(pools: Iterable[Pool], request: LeaseRequest) -> None:
             request.hold is NEVER or (request.hold is not None and request.hold > most)
         ):
             raise _hold_above(pool, most)
+
+
+def check_may_have(pool: Pool, request: LeaseRequest) -> None:
+    """Raise ASKER_REFUSED unless a pool is for the owner of a request."""
+    askers = pool.spec.askers
+    if EXEMPT in request.roles or askers is None or _is_asker(askers, request):
+        return
+    raise Error(
+        Code.ASKER_REFUSED,
+        f"'{request.owner}' may not ask for units of pool '{pool.name}'. An operator can"
+        " add this owner, its project or its role to the pool's askers.",
+    )
 
 
 def check_units(facts: Facts, pools: Iterable[Pool], request: LeaseRequest, at: Instant) -> None:
@@ -172,15 +180,26 @@ def check_hold(
 ) -> None:
     """Raise HOLD_ABOVE_MAX if a lease may not last this long from now; None: for ever.
 
-    The time since its grant counts.
+    The time since its grant counts, also that of owners who have handed it over.
     """
     if proof.owner is None:
         return
-    held = 0 if lease.granted_at is None else moment.at - lease.granted_at
+    held = _held(moment, lease)
     for pool in pools:
         most = pool.spec.hold_max
         if most is not None and (hold is None or held + hold > most):
             raise _hold_above(pool, most, max(0, most - held))
+
+
+def hold_left(pools: Iterable[Pool], moment: Moment, lease: Lease) -> int | None:
+    """Return how long a lease may still last by `hold_max` of its pools; None: there is none."""
+    ends = [pool.spec.hold_max for pool in pools if pool.spec.hold_max is not None]
+    return max(0, min(ends) - _held(moment, lease)) if ends else None
+
+
+def _held(moment: Moment, lease: Lease) -> int:
+    since = units_held_since(lease)
+    return 0 if since is None else moment.at - since
 
 
 def check_queue(draft: Draft, pool: Pool, request: LeaseRequest) -> None:

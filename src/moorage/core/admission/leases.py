@@ -6,7 +6,7 @@ all decisions of a batch; the one exception is a retry that keeps its units.
 
 from msgspec import Struct, structs
 
-from moorage.core.admission import bounds, expiry, templates
+from moorage.core.admission import bounds, expiry, keeping, templates
 from moorage.core.admission.adaptive import rule as adaptive
 from moorage.core.admission.alternatives import asked, lined_up, remaining
 from moorage.core.admission.bars import (
@@ -241,7 +241,9 @@ def hold(
         until = Instant(moment.at + wanted)
     if at_most and _ends_by(found, wanted, until):
         return Changes(), lease
-    bounds.check_hold(pools_of(facts, found.needs), moment, found, proof, wanted)
+    pools = pools_of(facts, found.needs)
+    check = bounds.check_hold if found.kept is None else keeping.check_end
+    check(pools, moment, found, proof, wanted)
     held = structs.replace(found, hold=wanted, hold_until=until)
     if found.choice is not None:
         held = structs.replace(held, choice=structs.replace(found.choice, hold_open=False))
@@ -303,7 +305,7 @@ def outcome(
     adaptive limit may change by it, see `adaptive/rule.py`. `cause`: the same for failures that
     belong together.
     Raises LEASE_NOT_FOUND, HOLDER_MISMATCH, TOKEN_STALE, INVALID: the lease was never granted,
-    OUTCOME_TOLD: another outcome was reported before.
+    OUTCOME_TOLD: another outcome was reported before, LEASE_ENDED: it was handed over.
     """
     found = lease_of(facts, lease)
     check_proof(found, proof)
@@ -313,6 +315,11 @@ def outcome(
         )
     if found.outcome == result:
         return Changes(), lease
+    if found.cause == "handed_over":
+        raise Error(
+            Code.LEASE_ENDED,
+            f"Lease '{lease}' was handed over {found.detail}: the new holder reports the outcome.",
+        )
     if found.outcome is not None:
         raise Error(
             Code.OUTCOME_TOLD,

@@ -365,6 +365,24 @@ class Choice(Struct, frozen=True):
     """Likewise about the hold."""
 
 
+class Offer(Struct, frozen=True):
+    """A lease that its holder wants to hand over, see `handing_over.py`. Times: service time."""
+
+    to: str
+    """The owner who may accept it."""
+    at: Instant
+    until: Instant
+    """From then on it cannot be accepted."""
+
+
+class Kept(Struct, frozen=True):
+    """Why a lease is kept for inspection after its job, see `keeping.py`; until its hold ends."""
+
+    reason: str
+    since: Instant
+    """Service time."""
+
+
 class Lease(Struct, frozen=True):
     """A ticket in a waiting line, and the lease that it becomes.
 
@@ -438,6 +456,14 @@ class Lease(Struct, frozen=True):
     """What its request asked any of, see `alternatives.py`; empty: it asked for its needs only."""
     choice: Choice | None = None
     """Of a request with alternatives."""
+    offer: Offer | None = None
+    """The last offer to hand it over; it may be over."""
+    kept: Kept | None = None
+    """It needs no renewals, and ends with its hold; None: it is not kept for inspection."""
+    taken_from: LeaseId | None = None
+    """The lease whose units it has taken over from another owner; None: it was granted in line."""
+    held_since: Instant | None = None
+    """If it was handed over: the grant of the first lease in its chain, for `hold_max`."""
 
 
 class StartOutcome(Struct, frozen=True):
@@ -525,6 +551,11 @@ def is_unheard(lease: Lease, moment: Moment) -> bool:
         return False
     due = _heard_due(lease, moment.at - moment.alive, moment.outage_ended_at)
     return due is not None and due <= moment.at
+
+
+def units_held_since(lease: Lease) -> Instant | None:
+    """Return since when its units are held, also by those who handed them over; None: not yet."""
+    return lease.granted_at if lease.held_since is None else lease.held_since
 
 
 def since_of(lease: Lease) -> Instant:

@@ -25,6 +25,10 @@ LAST_WORD = re.compile("[/:][^/:]*$")
 
 NOTICES: Mapping[str, str] = {
     "released": "Released.",
+    "offered": "Offered. You hold it until it is accepted.",
+    "offer-withdrawn": "Nothing is offered any more.",
+    "accepted": "Yours from now on. Somebody must renew it before its TTL ends, unless it is kept.",
+    "declined": "Declined. The present holder keeps it.",
     "owner-revoked": "Done. All of this owner's were ended; the audit log says how many.",
     "holder-gone": "Done. No late release is expected of its holder.",
     "ended-before": "Nothing was done: it had ended before.",

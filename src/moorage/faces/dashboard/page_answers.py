@@ -114,7 +114,10 @@ class PageAnswers:
             return await self._readers.find(reader.secret, client, used=False) is not None
 
         query = tuple(sorted(request.pairs))
-        view = View(request.path, query, request.reader_key)
+        key = request.reader_key
+        if page.personal:
+            key = (*key, request.caller.user_id)
+        view = View(request.path, query, key)
         pieces = self._live.events(reader.caller.identity, view, render, signed_in)
         return Stream(EVENTS, _with_form_tokens(pieces, reader))
 

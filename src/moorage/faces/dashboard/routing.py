@@ -156,6 +156,8 @@ class Page:
     show: Show
     live: bool = True
     """Whether it is rendered again when something changes."""
+    personal: bool = False
+    """Whether it depends on who reads it, and not only on the rights of the reader."""
     needs: Operation[Any] = LIST_POOLS
     """The operation that a reader must be permitted to call."""
     method: str = "GET"

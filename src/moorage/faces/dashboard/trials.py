@@ -16,6 +16,7 @@ from moorage.wire.acting import ActionEffect, ActionWanted
 from moorage.wire.operations import acting
 
 CHANGED = "effect_changed"
+HOLD_ABOVE_MAX = "hold_above_max"
 DIGEST = "digest"
 
 HOMES = {"pool": "pools", "lease": "leases", "agent": "agents"}
@@ -50,7 +51,7 @@ async def _show(entry: Trial, request: PageRequest) -> Mapping[str, Any]:
     try:
         effect, shown["state"] = await _effect(request, wanted)
     except RefusedError as refused:
-        if refused.status != HTTPStatus.CONFLICT:
+        if refused.status != HTTPStatus.CONFLICT and refused.code != HOLD_ABOVE_MAX:
             raise
         # A page can be old: what it offers may not be possible any more, as after a first click.
         return {**shown, "state": "refused", "refused": refused.message}

@@ -1,11 +1,10 @@
-"""Actions of operators that are tried first, see `service/acting.py`."""
+"""Actions that are tried first, see `service/acting.py`."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from moorage.core.admission.model import Lease, Pool
-from moorage.core.admission.requests import Proof
 from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
 from moorage.core.fleet.model import Agent, Policy
@@ -13,11 +12,14 @@ from moorage.core.fleet.policy import Action
 from moorage.core.ids import AgentId, LeaseId
 from moorage.core.limits import PRIORITY_MAX
 from moorage.core.texts import check_reason
-from moorage.faces.v1.admission.leases import lease_id_of
+from moorage.faces.v1 import authorization
+from moorage.faces.v1.admission.leases import lease_id_of, standing_of
 from moorage.faces.v1.admission.pools import pacing_shown
 from moorage.faces.v1.routing import Handlers, Request
+from moorage.service.access.roles import Role
 from moorage.service.acting import Acting, Outlook
 from moorage.service.admission.ending import LeaseRevoke
+from moorage.service.admission.handing_cases import LeaseKeep
 from moorage.service.admission.lease_cases import LeaseHold, OnBehalf, TicketForce, TicketMove
 from moorage.service.admission.pool_cases import PoolPause, PoolTune
 from moorage.service.admission.pool_specs import pacing_of
@@ -26,6 +28,9 @@ from moorage.service.fleet.policy_cases import AgentPolicy
 from moorage.service.values import end_of, microseconds_or_none, uuid_of
 from moorage.wire import acting as wire
 from moorage.wire.operations import acting as operations
+
+OF_OWNERS = frozenset({"lease.hold", "lease.keep"})
+"""Actions that owners of leases take, too; all others are for operators."""
 
 SHOWN_MAX = 100
 """Ids of leases that an answer lists."""
@@ -63,13 +68,16 @@ def _acting(request: Asked) -> Acting:
     """Return the use case of an action. Raises `Error`."""
     wanted, (kind, _, verb) = request.body, request.body.action.partition(".")
     check_reason(wanted.reason)
+    if wanted.action not in OF_OWNERS:
+        authorization.check_role(request.role, Role.OPERATOR, f"the action {wanted.action}")
     what = replace(wanted, digest=None)
     if kind == "pool":
         lasts = microseconds_or_none("lasts", wanted.lasts)
         return Acting(_POOLS[verb](request), what, pool=wanted.target, lasts=lasts)
     if kind == "lease":
         lease = lease_id_of(wanted.target)
-        return Acting(_LEASES[verb](request, lease), what, lease=lease)
+        lasts = microseconds_or_none("lasts", wanted.lasts)
+        return Acting(_LEASES[verb](request, lease), what, lease=lease, lasts=lasts)
     agent = AgentId(uuid_of(wanted.target, "The id of an agent"))
     return Acting(_agent(request, agent, Action(verb)), what, agent=agent)
 
@@ -110,8 +118,14 @@ def _revoke(request: Asked, lease: LeaseId) -> UseCase[Any]:
 
 
 def _hold(request: Asked, lease: LeaseId) -> UseCase[Any]:
-    hold = microseconds_or_none("hold", request.body.hold)
-    return LeaseHold(lease, Proof(None), hold, by=OnBehalf(request.actor))
+    hold, (proof, by) = microseconds_or_none("hold", request.body.hold), standing_of(request, None)
+    return LeaseHold(lease, proof, hold, by=by)
+
+
+def _keep(request: Asked, lease: LeaseId) -> UseCase[Any]:
+    wanted, (proof, by) = request.body, standing_of(request, None)
+    until, lasts = end_of("A lease that is kept", wanted.until, wanted.lasts)
+    return LeaseKeep(lease, proof, until, lasts, wanted.reason, by=by)
 
 
 _LEASES: Mapping[str, Callable[[Asked, LeaseId], UseCase[Any]]] = {
@@ -119,6 +133,7 @@ _LEASES: Mapping[str, Callable[[Asked, LeaseId], UseCase[Any]]] = {
     "force": _force,
     "revoke": _revoke,
     "hold": _hold,
+    "keep": _keep,
 }
 
 
@@ -145,6 +160,7 @@ def effect_shown(wanted: wire.ActionWanted, outlook: Outlook) -> wire.ActionEffe
         tickets_start=len(effect.tickets_start),
         ends=[*ends[:SHOWN_MAX]],
         starts=[*effect.tickets_start[:SHOWN_MAX]],
+        done=outlook.done,
         audit=[*outlook.audit],
         undo=_undo(wanted, outlook) if outlook.audit else None,
     )

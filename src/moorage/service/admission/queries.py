@@ -10,9 +10,10 @@ from moorage.core.admission import pacing, requests
 from moorage.core.admission.facts import Changes
 from moorage.core.admission.forecast.statistics import percentiles
 from moorage.core.admission.forecast.why import Standing
+from moorage.core.admission.handing_over import is_offered_to
 from moorage.core.admission.model import Lease, Pool, State, since_of
 from moorage.core.admission.pools import not_found
-from moorage.core.admission.units import SlotGroup, figures_of
+from moorage.core.admission.units import SlotGroup, figures_of, units_by_pool
 from moorage.core.clock import HOUR, SECOND, Instant
 from moorage.core.counting import counted
 from moorage.core.errors import Code, Error
@@ -66,14 +67,19 @@ class LeaseFilter(Struct, frozen=True):
     """Names and UUIDs that mean the machine which they concern; empty: any machine, or none."""
     placed: bool = True
     """Whether a lease concerns a machine that only its allocations name."""
+    offered_to: str | None = None
+    """They are offered to this owner; None: whether or not."""
 
     def __bool__(self) -> bool:
         scanned = self.older is not None or self.consumer is not None
+        scanned = scanned or self.offered_to is not None
         return scanned or bool(self.labels or self.text or self.machine)
 
     def admits(self, lease: Lease, at: Instant) -> bool:
         """Is a lease one of these at a service time?"""
         if self.older is not None and at - since_of(lease) < self.older:
+            return False
+        if self.offered_to is not None and not is_offered_to(lease, at, self.offered_to):
             return False
         if self.text and not says(self.text, lease.owner, lease.labels):
             return False
@@ -261,7 +267,8 @@ class AdmissionQueries:
         if seen is None:
             raise Error(Code.LEASE_NOT_FOUND, requests.unknown_message(lease))
         standing = await self.standing(seen.lease, asking=asking)
-        return LeaseView(seen.lease, self._when(seen.timeline), standing)
+        awaited = await self.awaited(seen.lease, {})
+        return LeaseView(seen.lease, self._when(seen.timeline), standing, awaited=awaited)
 
     async def waits(self, lease: LeaseId) -> bool:
         """Return whether it is a waiting ticket now."""
@@ -387,12 +394,29 @@ class AdmissionQueries:
     async def _views(self, leases: Sequence[Lease], when: When) -> list[LeaseView]:
         """Return the views of leases and tickets for one answer."""
         views: list[LeaseView] = []
+        lines: dict[str, int] = {}
         known: Known = {}
         for number, lease in enumerate(leases):
             if number and number % VIEWS_AT_A_TIME == 0:
                 await asyncio.sleep(0)
-            views.append(LeaseView(lease, when, await self.standing(lease, known=known)))
+            standing = await self.standing(lease, known=known)
+            awaited = await self.awaited(lease, lines)
+            views.append(LeaseView(lease, when, standing, awaited=awaited))
         return views
+
+    async def awaited(self, lease: Lease, lines: dict[str, int]) -> int:
+        """Return how many tickets wait in the lines of a lease that is kept for inspection.
+
+        0 for other leases. `lines` has the lengths that this answer has read, by pool.
+        """
+        if lease.kept is None or lease.state != "granted":
+            return 0
+        for name in units_by_pool(lease.needs):
+            if name not in lines:
+                with errors.translated():
+                    seen = await self._engine.read(reads.pool_load(name))
+                lines[name] = sum(one.pool.waiting for one in seen.pools)
+        return sum(lines[name] for name in units_by_pool(lease.needs))
 
     async def standing(
         self, lease: Lease, *, asking: bool = False, known: Known | None = None

@@ -263,6 +263,8 @@ class Admission:
 
     async def _placed(self, known: LeaseView) -> LeaseView:
         """Return a lease with its place in line, if it waits."""
+        if known.lease.kept is not None:
+            return structs.replace(known, awaited=await self.queries.awaited(known.lease, {}))
         if known.lease.state != "waiting":
             return known
         standing = await self.queries.standing(known.lease, asking=True)

@@ -40,11 +40,17 @@ class LeaseView(Struct, frozen=True):
     """Position and reason, if it is a waiting ticket."""
     confirmed: bool = False
     """Is this what its holder reads, which confirms its grant? Then it has its TTL, or none."""
+    awaited: int = 0
+    """Of a lease that is kept for inspection: the tickets in the lines of its pools."""
 
     @property
     def unheard(self) -> bool:
         """Was it not renewed in time but is kept, so that it still occupies units?"""
         return is_unheard(self.lease, self.when.moment)
+
+    def wall(self, at: Instant) -> Instant:
+        """Return a service time by the wall clock."""
+        return Instant(at + self.when.wall - self.when.moment.at)
 
     def times(self) -> LeaseTimes:
         """Return when what happens to it."""

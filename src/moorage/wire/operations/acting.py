@@ -1,4 +1,4 @@
-"""Actions of operators that are tried first."""
+"""Actions that are tried first."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ else:
     acting = Types("acting")
 
 PREVIEW_ACTION = Operation(
-    Access("POST /v1/actions/preview", "operator"),
+    Access("POST /v1/actions/preview", "user", projects=True),
     Content(body=acting.ActionWanted, answer=acting.ActionEffect),
     "Return what an action would do now; changes nothing.",
 )
 ACT = Operation(
-    Access("POST /v1/actions", "operator"),
+    Access("POST /v1/actions", "user", projects=True),
     Content(body=acting.ActionWanted, answer=acting.ActionEffect),
     "Carry out an action, unless it would do something else than its preview has shown.",
 )

@@ -52,6 +52,31 @@ SET_LEASE_HOLD = Operation(
     Content(body=admission.HoldWanted, answer=admission.Lease),
     "Set when a lease ends by itself, in seconds from now, or that it does not.",
 )
+KEEP_LEASE = Operation(
+    Access("POST /v1/leases/{id}/keep", "user", projects=True),
+    Content(body=admission.KeepWanted, answer=admission.Lease),
+    "Keep a lease for inspection after its job: it needs no renewals, and ends by itself.",
+)
+OFFER_LEASE = Operation(
+    Access("POST /v1/leases/{id}/offer", "user", projects=True),
+    Content(body=admission.OfferWanted, answer=admission.Lease),
+    "Offer a lease to another owner, who may accept it.",
+)
+WITHDRAW_LEASE_OFFER = Operation(
+    Access("DELETE /v1/leases/{id}/offer", "user", projects=True),
+    Content(parameters=admission.HolderProof, answer=admission.Lease),
+    "Take the offer of a lease back.",
+)
+ACCEPT_LEASE = Operation(
+    Access("POST /v1/leases/{id}/accept", "user", projects=True),
+    Content(body=admission.AcceptWanted, answer=admission.Lease, status=201, also=(200,)),
+    "Take over a lease that is offered to the caller: the answer is the caller's new lease.",
+)
+DECLINE_LEASE = Operation(
+    Access("POST /v1/leases/{id}/decline", "user", projects=True),
+    Content(answer=admission.Lease),
+    "Decline a lease that is offered to the caller.",
+)
 RENEW_LEASE = Operation(
     Access("POST /v1/leases/{id}/renew", "user", "janitor", "governor", projects=True),
     Content(body=admission.HolderProof, answer=admission.Lease),

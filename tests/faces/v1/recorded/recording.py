@@ -38,17 +38,20 @@ class Recorder:
         self.native = native
         self.found: dict[str, dict[str, Any]] = {}
 
-    def call(self, name: str, *variables: str, body: Any = None, **query: Any) -> Any:
+    def call(
+        self, name: str, *variables: str, body: Any = None, caller: str | None = None, **query: Any
+    ) -> Any:
         """Call an operation, which must succeed; return its answer.
 
         Args:
             name: the id of the operation.
             variables: the values of the variables in its path, in their order.
             body: as JSON; None: there is none.
+            caller: the token of the caller; None: that of the administrator.
             query: parameters by name.
         """
         operation = operations_by_id()[name]
-        answer = self._asked(name, operation.address(*variables, query=query), body)
+        answer = self._asked(name, operation.address(*variables, query=query), body, caller)
         assert answer.status < 300, (name, answer)
         if name not in self.found:
             self.found[name] = {
@@ -67,12 +70,12 @@ class Recorder:
         assert answer.status >= 400, (name, answer)
         self.found[REFUSAL] = {"status": answer.status, "answer": answer.body}
 
-    def _asked(self, name: str, address: str, body: Any) -> Response:
+    def _asked(self, name: str, address: str, body: Any, by: str | None = None) -> Response:
         """Call an operation; a process that has just started may answer 503 at first."""
         method = operations_by_id()[name].method
 
         def answered() -> Response | None:
-            answer = self.native.ask(method, address, body)
+            answer = self.native.ask(method, address, body, token=by)
             return None if answer.status == HTTPStatus.SERVICE_UNAVAILABLE else answer
 
         return eventually(answered)

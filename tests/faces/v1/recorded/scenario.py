@@ -159,6 +159,7 @@ def leases(to: Recorder) -> None:
     to.call("renew_lease", lease, body=proof)
     to.call("set_lease_hold", lease, body={"hold": 1800.0})
     to.call("put_lease_record", lease, body={**proof, "version": 0, "record": {"step": "started"}})
+    to.call("keep_lease", lease, body={"lasts": 3600.0, "reason": "the disk test has failed"})
     ticket = to.call("create_lease", body={"needs": needs, "key": "build-4712"})["id"]
     other = to.call("create_lease", body={"needs": needs, "key": "build-4713"})["id"]
     to.call("get_lease", ticket)
@@ -172,7 +173,14 @@ def leases(to: Recorder) -> None:
     to.call("force_lease", ticket)
     to.call("revoke_lease", ticket, body={"reason": "maintenance"})
     spare = to.call("create_lease", body={"needs": [{"pool": "projects"}], "key": "build-4714"})
-    to.call("release_lease", spare["id"])
+    bob, given = to.native.token("user", "shop", "bob"), spare["id"]
+    to.call("offer_lease", given, body={"to": "shop/bob"})
+    to.call("withdraw_lease_offer", given)
+    to.call("offer_lease", given, body={"to": "shop/bob"})
+    to.call("decline_lease", given, caller=bob)
+    to.call("offer_lease", given, body={"to": "shop/bob"})
+    taken = to.call("accept_lease", given, body={"key": "inspection-4714"}, caller=bob)
+    to.call("release_lease", taken["id"])
     to.call("get_pool_report", pool, since=3600.0)
     to.call("get_pool_history", pool, since=3600.0, points=3)
     everything = {"owner": "admin", "state": "waiting", "reason": "a runaway job"}

@@ -69,6 +69,19 @@ def until_of(lease: Lease) -> datetime | None:
     return lease.ended_at or min((at for at in times if at is not None), default=None)
 
 
+def remark_of(lease: Lease) -> str:
+    """Return what is special about a granted lease; empty: nothing."""
+    if lease.state != "granted":
+        return ""
+    if lease.kept is not None:
+        why = f": {lease.kept.reason}" if lease.kept.reason else ""
+        waiting = f"; {lease.kept.waiting} in line for its units" if lease.kept.waiting else ""
+        return f"kept for inspection{why}{waiting}"
+    if lease.offer is not None:
+        return f"offered to {lease.offer.to}"
+    return "unheard" if lease.unheard else ""
+
+
 def late_lines(lease: Lease) -> Iterator[str]:
     """Yield a sentence for each release by name that counts, or has counted, as an earlier one's.
 

@@ -315,6 +315,8 @@ def check_end(lease: Lease) -> None:
         raise NotGrantedError(REVOKED, f"removed from the line: {lease.end}")
     if lease.cause == SUPERSEDED:
         raise NotGrantedError(SUPERSEDED, superseded_text(lease.id, lease.superseded_by))
+    if lease.cause == "handed_over":
+        raise NotGrantedError(WITHDRAWN, f"lease {lease.id} was handed over {lease.detail}")
     if lease.cause in BY_OWNER:
         raise NotGrantedError(
             WITHDRAWN, f"ticket {lease.id} was withdrawn {lease.detail or 'by its owner'}"

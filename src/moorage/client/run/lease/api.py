@@ -195,6 +195,13 @@ class Leases:
             return lease
         return self._lease(leases.SET_LEASE_HOLD, lease_id, body=body)
 
+    def keep(
+        self, lease_id: str, token: str | None, lasts: float, reason: str, seconds_max: float
+    ) -> Lease:
+        """Keep a lease for inspection for this many seconds, or as long as its pools permit."""
+        body = {"token": token, "lasts": lasts, "reason": reason, "at_most": True}
+        return self._lease(leases.KEEP_LEASE, lease_id, body=body, seconds_max=seconds_max)
+
     def retry(
         self, lease_id: str, token: str | None, key: str, seconds_max: float = ANSWER_SECONDS
     ) -> Lease:

@@ -1,4 +1,4 @@
-"""Maintains a granted lease: renews it in the background, detects its end, releases it."""
+"""Maintains a granted lease: renews it in the background, detects its end, gives it back."""
 
 from __future__ import annotations
 
@@ -277,6 +277,26 @@ def give_back(
         release = [lambda left: leases.release(lease.id, lease.token, left)]
         (trouble,) = carry_through(release, seconds)
     return trouble
+
+
+def keep_or_release(
+    leases: Leases, lease: Lease, seconds: float, reason: str, seconds_max: float
+) -> str:
+    """Keep a lease for inspection; release it if the server refuses that. Returns what was done.
+
+    Safe to repeat. Raises as the calls of `Leases`, but not for a refusal.
+    """
+    try:
+        kept = leases.keep(lease.id, lease.token, seconds, reason, seconds_max)
+    except RefusedError as refusal:
+        if refusal.is_temporary:
+            raise
+        leases.release(lease.id, lease.token, seconds_max)
+        return f"lease {lease.id} is released, because it cannot be kept: {refusal}"
+    return (
+        f"lease {lease.id} is kept for inspection until {kept.hold_until}; to end it earlier:"
+        f" moorage lease release {lease.id}"
+    )
 
 
 def carry_through(

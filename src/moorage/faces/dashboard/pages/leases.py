@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from moorage.core.ids import ProviderId
 from moorage.core.ledger.model import Provider
 from moorage.faces.dashboard.exports import exported
-from moorage.faces.dashboard.fields import seconds_in, unreadable, whole
+from moorage.faces.dashboard.fields import ending, seconds_in, unreadable, whole
 from moorage.faces.dashboard.forms import done
 from moorage.faces.dashboard.routing import ROOT, Action, Answer, Data, Page, PageRequest, Trial
 from moorage.wire.admission import Lease, LeasePage
@@ -104,10 +104,16 @@ async def show_one(request: PageRequest) -> Mapping[str, Any]:
         "title": f"{'Ticket' if lease.state == 'waiting' else 'Lease'} {lease.id[:18]}",
         "lease": lease,
         "machine": await _machine(request, lease),
+        "reading": await _reading(request),
         # Stable: what happened at the same time stays in the order in which it happens.
         "events": sorted(_story(lease, actions), key=attrgetter("at")),
         "unread": unread,
     }
+
+
+async def _reading(request: PageRequest) -> str | None:
+    """Return the reader as an owner of leases; None: as none."""
+    return (await request.get(admin.WHOAMI)).owner if request.permits(admin.WHOAMI) else None
 
 
 async def _machine(request: PageRequest, lease: Lease) -> Provider | None:
@@ -127,11 +133,19 @@ async def _machine(request: PageRequest, lease: Lease) -> Provider | None:
 def _story(lease: Lease, actions: Iterable[AuditEntry]) -> Iterable[Event]:
     yield Event(lease.asked_at, f"Asked for by {lease.owner}")
     if lease.granted_at is not None:
-        yield Event(lease.granted_at, "Granted by force" if lease.forced else "Granted")
+        yield Event(lease.granted_at, _granted(lease))
+    if lease.kept is not None:
+        yield Event(lease.kept.since, "Kept for inspection", lease.kept.reason)
     if lease.ended_at is not None:
         yield Event(lease.ended_at, f"Ended: {_cause(lease)}", lease.detail)
     for entry in actions:
         yield Event(entry.at, f"{entry.action} by {entry.who}")
+
+
+def _granted(lease: Lease) -> str:
+    if lease.taken_from is not None:
+        return "Taken over from another owner"
+    return "Granted by force" if lease.forced else "Granted"
 
 
 async def release(request: PageRequest) -> str:
@@ -154,6 +168,45 @@ def hold(request: PageRequest) -> Mapping[str, Any]:
     if seconds is None:
         raise unreadable("Say how long it lasts from now on, such as 2h.")
     return {"action": "lease.hold", "target": request.variables["id"], "hold": seconds}
+
+
+def keep(request: PageRequest) -> Mapping[str, Any]:
+    """Keep a lease for inspection."""
+    end = ending(request, "until")
+    if not end:
+        raise unreadable("Say for how long, such as 2h, or until when.")
+    reason = request.form.get("reason", "")
+    return {"action": "lease.keep", "target": request.variables["id"], "reason": reason, **end}
+
+
+async def offer(request: PageRequest) -> str:
+    """Offer a lease to another owner."""
+    lease = request.variables["id"]
+    lasts = seconds_in(request.form, "lasts")
+    body = {"to": request.form.get("to", "").strip()} | ({"lasts": lasts} if lasts else {})
+    await request.ask(leases.OFFER_LEASE, lease, body=body)
+    return done(f"{ROOT}/leases/{lease}", "offered")
+
+
+async def withdraw(request: PageRequest) -> str:
+    """Take the offer of a lease back."""
+    lease = request.variables["id"]
+    await request.ask(leases.WITHDRAW_LEASE_OFFER, lease)
+    return done(f"{ROOT}/leases/{lease}", "offer-withdrawn")
+
+
+async def accept(request: PageRequest) -> str:
+    """Take over a lease that is offered to the reader; the page shows the new one."""
+    lease = request.variables["id"]
+    new = await request.ask(leases.ACCEPT_LEASE, lease, body={"key": f"accepted/{lease}"})
+    return done(f"{ROOT}/leases/{new.id}", "accepted")
+
+
+async def decline(request: PageRequest) -> str:
+    """Decline a lease that is offered to the reader."""
+    lease = request.variables["id"]
+    await request.ask(leases.DECLINE_LEASE, lease)
+    return done(f"{ROOT}/leases/{lease}", "declined")
 
 
 async def gone(request: PageRequest) -> str:
@@ -203,11 +256,16 @@ ENTRIES = (
     ),
     Data(path=f"{ROOT}/leases.csv", read=export),
     Data(path=f"{ROOT}/leases.json", read=export),
-    Page(path=ONE, title="Lease", template="lease.html", show=show_one),
+    Page(path=ONE, title="Lease", template="lease.html", show=show_one, personal=True),
     Action(path=f"{ROOT}/owners/revoke", act=revoke_owner, asks="revoke_owner"),
     Action(path=f"{ONE}/release", act=release),
     Trial(path=f"{ONE}/revoke", title="Revoke", wanted=revoke),
     Trial(path=f"{ONE}/hold", title="Change the hold of", wanted=hold),
+    Trial(path=f"{ONE}/keep", title="Keep for inspection", wanted=keep),
+    Action(path=f"{ONE}/offer", act=offer),
+    Action(path=f"{ONE}/withdraw", act=withdraw),
+    Action(path=f"{ONE}/accept", act=accept),
+    Action(path=f"{ONE}/decline", act=decline),
     Action(path=f"{ONE}/gone", act=gone, asks="gone"),
     Trial(path=f"{ONE}/first", title="Move to the front", wanted=first),
     Trial(path=f"{ONE}/priority", title="Change the priority of", wanted=priority),

@@ -10,6 +10,7 @@ from msgspec import structs
 
 from moorage.core.admission.alternatives import pools_named
 from moorage.core.admission.forecast.why import Standing
+from moorage.core.admission.handing_over import is_offered
 from moorage.core.admission.model import Choice, Lease, Need, is_unconfirmed, record_age
 from moorage.core.admission.requests import LeaseRequest, Proof
 from moorage.core.clock import SECOND
@@ -99,6 +100,11 @@ async def page(request: Request[None, wire.LeasesAsked]) -> wire.LeasePage:
     """Return a page of leases and tickets."""
     asked, scope = request.parameters, request.caller.scope
     owner = request.owner if asked.mine else asked.owner
+    state = asked.state
+    if asked.offered:
+        if state not in (None, "granted"):
+            raise Error(Code.INVALID, "Only granted leases are offered: omit state.")
+        state = "granted"
     if asked.mine and asked.owner not in (None, owner):
         raise Error(Code.INVALID, f"mine means the owner '{owner}': omit either owner or mine.")
     if request.governs and (asked.pool is None or asked.key_prefix is not None):
@@ -113,7 +119,7 @@ async def page(request: Request[None, wire.LeasesAsked]) -> wire.LeasePage:
         asked.cursor,
         asked.limit,
         asked.pool,
-        asked.state,
+        state,
         owner,
         asked.key_prefix,
         asked.id_prefix,
@@ -127,6 +133,7 @@ async def page(request: Request[None, wire.LeasesAsked]) -> wire.LeasePage:
             ),
             machine=machine_of(asked.machine),
             placed=authorization.sees_places(request.caller, request.project),
+            offered_to=request.owner if asked.offered else None,
         ),
         asked.group,
     )
@@ -161,15 +168,15 @@ async def read(request: Request[None, wire.LeaseLooked]) -> wire.Lease:
 
 async def renew(request: Request[wire.HolderProof, None]) -> wire.Lease:
     """Renew a lease: it lasts for its TTL from now on."""
-    lease = await _lease(request)
+    lease = await lease_in_scope(request)
     owner = None if _stands_in(request) else request.owner
-    return await _changed(request, LeaseRenew(lease, Proof(owner, request.body.token)))
+    return await changed(request, LeaseRenew(lease, Proof(owner, request.body.token)))
 
 
 async def release(request: Request[None, wire.ReleaseWanted]) -> wire.Lease:
     """Release a lease, or withdraw a ticket."""
-    lease, wanted = await _lease(request), request.parameters
-    proof, by = _standing(request, wanted.token)
+    lease, wanted = await lease_in_scope(request), request.parameters
+    proof, by = standing_of(request, wanted.token)
     who = request.caller.user_id
     case = LeaseRelease(lease, proof, who, wanted.record_version, wanted.gave_up, by=by)
     return await _alone(request, await request.service.admission.change(case))
@@ -177,27 +184,31 @@ async def release(request: Request[None, wire.ReleaseWanted]) -> wire.Lease:
 
 async def record(request: Request[wire.RecordWanted, None]) -> wire.Lease:
     """Replace a lease's record."""
-    lease, wanted = await _lease(request), request.body
-    proof, by = _standing(request, wanted.token)
+    lease, wanted = await lease_in_scope(request), request.body
+    proof, by = standing_of(request, wanted.token)
     case = LeaseRecord(lease, proof, record_text(wanted.record), wanted.version, by=by)
-    return await _changed(request, case)
+    return await changed(request, case)
 
 
 async def change(request: Request[wire.HoldWanted, None]) -> wire.Lease:
     """Change when a lease's hold ends."""
     wanted, hold = request.body, microseconds_or_none("hold", request.body.hold)
-    lease, (proof, by) = lease_id(request), _standing(request, wanted.token)
+    lease, (proof, by) = lease_id(request), standing_of(request, wanted.token)
     case = LeaseHold(lease, proof, hold, wanted.at_most, by=by)
-    return await _changed(request, case)
+    return await changed(request, case)
 
 
 async def retry(request: Request[wire.RetryWanted, None]) -> StatusAnswer[wire.Lease]:
     """Release a lease and request the same again; retrying a forced lease needs an operator."""
-    wanted, admission, lease = request.body, request.service.admission, await _lease(request)
+    wanted, admission, lease = (
+        request.body,
+        request.service.admission,
+        await lease_in_scope(request),
+    )
     old = (await admission.queries.lease(lease)).lease
     if old.forced and not (old.forced_by_operator or request.governs):
         authorization.check_role(request.role, Role.OPERATOR, "retrying a forced lease")
-    proof, by = _standing(request, wanted.token)
+    proof, by = standing_of(request, wanted.token)
     case = LeaseRetry(
         lease,
         old.owner,
@@ -216,7 +227,11 @@ async def revoke(request: Request[wire.RevokeWanted, None]) -> wire.Lease:
     """Revoke a lease or ticket."""
     reason = request.body.reason
     check_reason(reason)
-    lease, admission, by = await _lease(request), request.service.admission, OnBehalf(request.actor)
+    lease, admission, by = (
+        await lease_in_scope(request),
+        request.service.admission,
+        OnBehalf(request.actor),
+    )
     case: LeaseCase = LeaseRevoke(lease, reason, by=by)
     if request.body.holder_is_gone:
         pools = _pools(await admission.queries.lease(lease))
@@ -226,13 +241,13 @@ async def revoke(request: Request[wire.RevokeWanted, None]) -> wire.Lease:
 
 async def outcome(request: Request[wire.OutcomeWanted, None]) -> wire.Lease:
     """Record the outcome of what the holder started."""
-    lease, outcome = await _lease(request), request.body
-    proof, by = _standing(request, outcome.token)
+    lease, outcome = await lease_in_scope(request), request.body
+    proof, by = standing_of(request, outcome.token)
     detail = check_text("detail", outcome.detail, DETAIL_LENGTH_MAX)
     cause = check_text("cause", outcome.cause, CAUSE_LENGTH_MAX)
     check_plain("cause", cause)
     case = LeaseOutcome(lease, proof, outcome.result, detail, cause, by=by)
-    return await _changed(request, case)
+    return await changed(request, case)
 
 
 async def verify(request: Request[None, wire.VerifyAsked]) -> wire.Verified:
@@ -311,7 +326,7 @@ def lease_id_of(text: str) -> LeaseId:
     return LeaseId(lease)
 
 
-async def _lease(request: Request[Any, Any]) -> LeaseId:
+async def lease_in_scope(request: Request[Any, Any]) -> LeaseId:
     """Return the lease's id after checking the caller's scope. Raises ProblemError: 403.
 
     A lease never gains pools, so a lease within the scope stays within it.
@@ -337,7 +352,7 @@ def _stands_in(request: Request[Any, Any]) -> bool:
     return (request.caller.scope is not None and not request.governs) or _operates(request)
 
 
-def _standing(request: Request[Any, Any], token: str | None) -> tuple[Proof, OnBehalf | None]:
+def standing_of(request: Request[Any, Any], token: str | None) -> tuple[Proof, OnBehalf | None]:
     """Return the caller's proof, and the caller as one who acts on behalf of holders.
 
     The proof is for its own leases, or for all if it may act for holders; None: it may not.
@@ -356,7 +371,7 @@ def _is_owner(request: Request[Any, Any], view: LeaseView) -> bool:
     return view.lease.owner == request.owner
 
 
-async def _changed(request: Request[Any, Any], case: LeaseCase) -> wire.Lease:
+async def changed(request: Request[Any, Any], case: LeaseCase) -> wire.Lease:
     """Execute a case of a lease, and show the lease."""
     return shown_to(request, await request.service.admission.change(case))
 
@@ -519,11 +534,29 @@ def lease_shown(view: LeaseView, mine: bool) -> wire.Lease:
         group=lease.group,
         superseded_by=lease.superseded_by,
         stop_until=stop_until,
+        offer=_offer_shown(view),
+        taken_from=lease.taken_from,
+        kept=_kept_shown(view),
     )
 
 
 def _choose_shown(choice: Choice) -> Choose:
     return "order" if choice.in_order else "least_loaded"
+
+
+def _offer_shown(view: LeaseView) -> wire.Offer | None:
+    made = view.lease.offer
+    if made is None or not is_offered(view.lease, view.when.moment.at):
+        return None
+    return wire.Offer(to=made.to, until=time_of(view.wall(made.until)))
+
+
+def _kept_shown(view: LeaseView) -> wire.Kept | None:
+    kept = view.lease.kept
+    if kept is None:
+        return None
+    since = time_of(view.wall(kept.since))
+    return wire.Kept(reason=kept.reason, since=since, waiting=view.awaited)
 
 
 def _record_shown(text: str) -> dict[str, Any]:
