@@ -245,3 +245,17 @@ def test_what_is_kept_is_not_asked_to_stop(native: Native, ann: str) -> None:
     assert (found["superseded_by"], found["stop_until"]) == (newer["id"], None)
     assert newer["state"] == "waiting"
     assert ("lease.supersede", "ann") not in actions(native, newer["id"])
+
+
+def test_what_is_kept_needs_no_renewals_of_its_receiver(
+    native: Native, ann: str, bob: str, key: str
+) -> None:
+    """Also by the answer to the acceptance, and to its repetition."""
+    lease = ask(native, make_pool(native), token=ann).body["id"]
+    lease_action(native, lease, "keep", token=ann, lasts=600.0, reason="look")
+    lease_action(native, lease, "offer", token=ann, to="bank/bob")
+    for _ in range(2):
+        new = lease_action(native, lease, "accept", token=bob, key=key).body
+        assert (new["expires_at"], new["kept"]["reason"]) == (None, "look")
+    renewed = native.ask("POST", f"/v1/leases/{new['id']}/renew", {}, token=bob).body
+    assert (renewed["expires_at"], renewed["kept"]["reason"]) == (None, "look")
