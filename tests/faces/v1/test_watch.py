@@ -15,7 +15,9 @@ import msgspec
 import pytest
 
 from moorage.client.decoding import change_decode
+from moorage.service.feed.change_rows import STORED_IN_MICROSECONDS
 from moorage.wire.changes import VALUES, Change
+from moorage.wire.defaults import PROXY_TTL_SECONDS
 from tests.e2e.support.server import serve
 from tests.faces.v1.native import Native
 
@@ -190,6 +192,22 @@ def test_values_have_the_form_of_other_responses(native: Native) -> None:
     entries = native.ask("GET", "/v1/audit?limit=1").body["entries"]
     assert (entries[0]["action"], entries[0]["before"]) == ("pool.put", None)
     assert entries[0]["after"] == spec
+
+
+def test_no_audit_row_has_microseconds(native: Native) -> None:
+    """Whatever the action: a duration of a day is 86,400."""
+    change_everything(native)
+    for entry in native.ask("GET", "/v1/audit?limit=500").body["entries"]:
+        for state in (entry["before"], entry["after"]):
+            raw = too_long(state) if isinstance(state, dict) else set()
+            assert raw == set(), entry
+    assert too_long({"ttl": 60_000_000}) == {"ttl"}
+
+
+def too_long(state: dict[str, Any]) -> set[str]:
+    """Return the durations of a state that are longer than any default."""
+    names = STORED_IN_MICROSECONDS & state.keys()
+    return {name for name in names if (state[name] or 0) > 10 * PROXY_TTL_SECONDS}
 
 
 def seconds_between(one: str, other: str) -> float:

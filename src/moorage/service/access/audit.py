@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import Struct, json
 
-from moorage.core.clock import Clock, Instant
+from moorage.core.clock import SECOND, Clock, Instant
 from moorage.core.limits import AUDIT_SCANNED_MAX
 from moorage.service import audit_log, errors
 from moorage.service.batch.transactor import Transactor
@@ -167,6 +167,9 @@ TIMES = ("until", "suspect_since", "waits_until")
 OF_SPECS = ("pool.put", "pool.delete")
 """Actions whose rows contain a pool's specification."""
 
+OF_TEMPLATES = ("pool_template.put", "pool_template.delete")
+"""Actions whose rows contain such a specification and the other settings of a template."""
+
 
 def entry_shown(row: AuditRow, name: str | None = None) -> AuditEntry:
     """Convert a row to its wire form; `name`: of its target now, if that is there."""
@@ -193,6 +196,9 @@ def _state_shown(action: str, kept: str | None) -> Any:
         return value
     if action in OF_SPECS:
         return pool_spec_of(value)
+    if action in OF_TEMPLATES:
+        sizes = {"idle": value["idle"] / SECOND, "pools_max": value["pools_max"]}
+        return pool_spec_of(value) | sizes
     return {
         name: time_of(Instant(one)) if name in TIMES and isinstance(one, int) else one
         for name, one in value.items()

@@ -5,7 +5,7 @@ from typing import Any
 
 from moorage.cli.support.tables import NOTHING, Cell
 from moorage.cli.support.views.cells import id_cells
-from moorage.cli.support.views.pool_text import plain_text, property_text
+from moorage.cli.support.views.pool_text import IDLE, plain_text, property_text
 from moorage.core.ids import is_normal
 from moorage.wire.admission import DURATIONS, Pacing
 
@@ -71,4 +71,4 @@ def _is_empty(value: Any) -> bool:
 def _text(name: str, value: Any) -> str:
     if name == "pacing" and isinstance(value, dict):
         return property_text(name, Pacing(**value))
-    return property_text(name, value) if name in DURATIONS else plain_text(value)
+    return property_text(name, value) if name in {*DURATIONS, IDLE} else plain_text(value)
