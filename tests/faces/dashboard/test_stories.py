@@ -78,7 +78,7 @@ def test_a_ticket_shows_its_alternatives(native: Native) -> None:
     assert native.ask("GET", f"/v1/leases/{ticket}?wait=10").body["state"] == "granted"
     page = browser.get(f"/ui/leases/{ticket}").document.text
     assert f"granted 1 of {second}, 1 of {third}" in page
-    assert f"Asked for any of {said}" in page
+    assert "Asked for any of" in page and said in page
 
 
 def test_a_story_says_what_it_lacks(native: Native) -> None:
