@@ -6,7 +6,7 @@ import pytest
 
 from moorage.core.admission import leases
 from moorage.core.admission.model import Need, Pacing
-from moorage.core.admission.requests import NEVER, Proof
+from moorage.core.admission.requests import NEVER, Proof, request_again
 from moorage.core.clock import SECOND, Instant
 from moorage.core.errors import Code
 from moorage.core.ids import LeaseId
@@ -349,7 +349,7 @@ def test_a_retry_with_allocations_claims_again(world: World) -> None:
 def test_a_repeated_request_has_the_same_terms(world: World) -> None:
     """`anew` repeats the request of a lease under another key."""
     world.ask("a", {"p": 2}, hold=5 * SECOND, priority=3, labels={"x": "y"})
-    again = leases.request_again(world.lease("a"), LeaseId("b"), "b")
+    again = request_again(world.lease("a"), LeaseId("b"), "b")
     world.retry("a", again)
     old, new = world.lease("a"), world.lease("b")
     assert (new.needs, new.ttl, new.hold, new.priority, new.labels) == (

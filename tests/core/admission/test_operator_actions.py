@@ -6,7 +6,7 @@ from moorage.core.admission import leases, operator_actions
 from moorage.core.admission.admit import order
 from moorage.core.admission.facts import Facts
 from moorage.core.admission.model import Lease
-from moorage.core.admission.requests import Proof
+from moorage.core.admission.requests import Proof, request_again
 from moorage.core.clock import SECOND
 from moorage.core.errors import Code
 from moorage.core.ids import LeaseId
@@ -160,7 +160,7 @@ def test_the_highest_priority_has_an_end(world: World) -> None:
 
 def again(world: World, key: str) -> Lease:
     """Retry a lease or ticket as its owner does; return the new one."""
-    new = leases.request_again(world.lease(key), LeaseId(f"{key}2"), f"{key}2")
+    new = request_again(world.lease(key), LeaseId(f"{key}2"), f"{key}2")
     world.retry(key, new, Proof("me"))
     return world.lease(f"{key}2")
 

@@ -1,7 +1,7 @@
 """The one function that grants.
 
 **The rule.** Tickets are scanned by (priority, place). A place is an arrival number, which is
-global, or its negative where the newest request goes first (`model.place_of`). A ticket that fits
+global, or its negative where the newest request goes first (`order`). A ticket that fits
 in all its pools is granted. Otherwise its units are set aside in each of its pools, as far as they
 are free, and later tickets see only what remains. A ticket that is passed over (`bars.py`: above
 the present limit, paused, quota used up, nobody polls; or it does not fit into the ledger) sets
@@ -37,7 +37,7 @@ from moorage.core.admission.bars import (
 )
 from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Changes, Facts, Immediate
-from moorage.core.admission.model import FREE, Lease, Need, Pool, Slot, place_of
+from moorage.core.admission.model import FREE, Lease, Need, Pool, Slot
 from moorage.core.admission.slots import IdleSlots
 from moorage.core.admission.templates import looked_at
 from moorage.core.admission.units import free_units, is_free, limit_of, units_by_pool
@@ -109,8 +109,12 @@ def admit(
 
 
 def order(ticket: Lease) -> Order:
-    """Return a ticket's sort key in every line: higher priority first, then by `place_of`."""
-    return (-ticket.priority, place_of(ticket))
+    """Return a ticket's sort key in every line: higher priority first, then by arrival.
+
+    It depends on the order that its pools had when it was asked for: tickets of a pool whose newest
+    request goes first have negative places.
+    """
+    return (-ticket.priority, -ticket.arrival if ticket.newest else ticket.arrival)
 
 
 class _Scan:

@@ -55,8 +55,10 @@ def check_order(pools: Iterable[Pool]) -> None:
         )
 
 
-def order_of(pools: Iterable[Pool]) -> Order:
+def order_of(pools: Sequence[Pool]) -> Order:
     """Return the order in which the tickets of a request for units of these pools are granted."""
+    if len(pools) == 1:
+        return pools[0].spec.order
     return "newest" if all(pool.spec.order == "newest" for pool in pools) else "oldest"
 
 

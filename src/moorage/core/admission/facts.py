@@ -228,8 +228,10 @@ class Facts:
             else:
                 self.templates[name] = template
         for name, pool in changes.pools.items():
-            self._count_made(self.pools.get(name), -1)
-            self._count_made(pool, 1)
+            for one, change in ((self.pools.get(name), -1), (pool, 1)):
+                if one is not None and one.on_demand is not None:
+                    maker = one.on_demand.template
+                    self.made[maker] = self.made.get(maker, 0) + change
             if pool is None:
                 self.pools.pop(name, None)
             else:
@@ -252,11 +254,6 @@ class Facts:
         """Return the same facts with new pools, which have no slots, no leases and no tickets."""
         slots: dict[str, dict[str, Slot]] = {name: {} for name in pools}
         return replace(self, pools=self.pools | pools, slots=self.slots | slots)
-
-    def _count_made(self, pool: Pool | None, sign: int) -> None:
-        if pool is not None and pool.on_demand is not None:
-            name = pool.on_demand.template
-            self.made[name] = self.made.get(name, 0) + sign
 
     def grantable(self, pool: str, wanted: str = "") -> int:
         """Return how many slots of a pool tickets may get sooner or later: not drained ones.

@@ -22,6 +22,7 @@ from moorage.core.admission.requests import (
     known_to,
     lease_of,
     live_lease,
+    request_again,
 )
 from moorage.core.admission.units import units_by_pool
 from moorage.core.clock import SECOND, Instant
@@ -102,7 +103,7 @@ def accept(facts: Facts, moment: Moment, wall: Instant, lease: LeaseId, how: Acc
     Raises LEASE_NOT_FOUND, NOT_OFFERED, KEY_REUSED, INVALID, ASKER_REFUSED, QUOTA_EXCEEDED.
     """
     old = lease_of(facts, lease)
-    new = leases.request_again(old, how.fresh, how.key, how.roles)
+    new = request_again(old, how.fresh, how.key, how.roles)
     new = structs.replace(new, owner=how.owner, digest=how.digest, labels=how.labels)
     known = known_to(facts, new)
     if known is not None:

@@ -35,7 +35,6 @@ from moorage.core.admission.model import (
 )
 from moorage.core.admission.owners import GOVERNORS, LEASE_PROXY, is_foreign
 from moorage.core.admission.requests import (
-    NEVER,
     LeaseRequest,
     Proof,
     check_duration,
@@ -85,11 +84,15 @@ def acquire(
             return draft.changes, known
     if request.pull:
         draft.changes.polled.add(request.id)
-    draft.make(templates.missing(facts, request, moment, draft.wall))
+    for need in request.needs:
+        if need.pool not in facts.pools:
+            draft.make(templates.missing(facts, request, moment, draft.wall))
+            break
     pools = check_request(draft.facts, request)
-    bounds.check_order(pools)
+    if len(pools) > 1:
+        bounds.check_order(pools)
     place = supersede(draft, request) if request.group else None
-    if bounds.order_of(pools) == "newest":
+    if place is not None and bounds.order_of(pools) == "newest":
         place = None  # its own place is the better one
     return draft.changes, enter(draft, request, pools, place).id
 
@@ -543,36 +546,6 @@ def _start_again(
         ticket = settled(structs.replace(ticket, needs=old.needs), pools)
     draft.pay(ticket)
     draft.start(ticket, held)
-
-
-def request_again(
-    lease: Lease, fresh: LeaseId, key: str, roles: frozenset[str] = frozenset()
-) -> LeaseRequest:
-    """Return the request that a lease was made from, as a new attempt.
-
-    What an operator has done to it since is not part of it: a move, or a forced grant.
-    """
-    choice = lease.choice or Choice()
-    return LeaseRequest(
-        id=fresh,
-        owner=lease.owner,
-        key=key,
-        digest=lease.digest,
-        needs=lined_up(lease.alternatives) if lease.alternatives else lease.needs,
-        alternatives=lease.alternatives,
-        in_order=choice.in_order,
-        priority=lease.priority if lease.priority_asked is None else lease.priority_asked,
-        ttl=None if choice.ttl_open else NEVER if lease.ttl is None else lease.ttl,
-        hold=None if choice.hold_open else NEVER if lease.hold is None else lease.hold,
-        patience=lease.patience,
-        labels=lease.labels,
-        forced=lease.forced and not lease.forced_by_operator,
-        pull=lease.pull,
-        attended=lease.attended,
-        allocations=lease.allocations,
-        group=lease.group,
-        roles=roles,
-    )
 
 
 def _keep_on_retry(pools: list[Pool]) -> bool:

@@ -87,7 +87,7 @@ class PoolSpec(Struct, frozen=True):
     native_slots: bool = False
     """Its slots are made by the native API, so Boskos' configuration leaves them alone."""
     order: enums.Order = "oldest"
-    """Which request goes first, among those with one priority; see `place_of`."""
+    """Which request goes first, among those with one priority; see `admit.order`."""
     adaptive: Adaptive | None = None
     """How the limit follows the outcomes of starts; None: only operators change it."""
 
@@ -492,15 +492,6 @@ def has_left_key(lease: Lease) -> bool:
     return lease.state == "ended" and lease.key.endswith(f"/{lease.id}")
 
 
-def place_of(lease: Lease) -> int:
-    """Return the place of a ticket among those of its priority; the lowest goes first.
-
-    It depends on the order that its pools had when it was asked for: tickets of a pool whose newest
-    request goes first have negative places.
-    """
-    return -lease.arrival if lease.newest else lease.arrival
-
-
 def first_end(hold_until: Instant | None, stop_until: Instant | None) -> Instant | None:
     """Return the service time at which a lease ends whatever its holder does; None: never."""
     if hold_until is None or stop_until is None:
@@ -519,7 +510,9 @@ def due_of(lease: Lease, timeline: Timeline | None = None) -> Instant | None:
     timeline = timeline or Timeline()
     keeps = lease.state == "granted" and lease.keep and not is_unconfirmed(lease)
     heard = None if keeps else _heard_due(lease, timeline.downtime, timeline.outage_ended_at)
-    ends = first_end(lease.hold_until, lease.stop_until)
+    ends = lease.hold_until
+    if lease.stop_until is not None:
+        ends = first_end(ends, lease.stop_until)
     if ends is None or heard is None:
         return heard if ends is None else ends
     return min(heard, ends)

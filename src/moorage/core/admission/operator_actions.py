@@ -14,7 +14,7 @@ from moorage.core.admission.alternatives import asked
 from moorage.core.admission.bounds import check_any, check_slots
 from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Answer, Changes, Facts
-from moorage.core.admission.model import Cause, Lease, State, place_of
+from moorage.core.admission.model import Cause, Lease, State
 from moorage.core.admission.owners import is_foreign, project_of
 from moorage.core.admission.requests import lease_of
 from moorage.core.clock import Instant
@@ -66,7 +66,7 @@ def _first(facts: Facts, ticket: Lease) -> int:
     mine, priority = order(ticket), ticket.priority
     for rank, place in _places(facts, ticket):
         if (rank, place) < mine:
-            priority = max(priority, -rank + (place < place_of(ticket)))
+            priority = max(priority, -rank + (place < mine[1]))
     if priority > MOVED_PRIORITY_MAX:
         raise Error(
             Code.INVALID,

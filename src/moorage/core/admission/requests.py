@@ -228,6 +228,36 @@ def keeps(pools: Iterable[Pool]) -> bool:
     return "keep" in map(_EXPIRE, pools)
 
 
+def request_again(
+    lease: Lease, fresh: LeaseId, key: str, roles: frozenset[str] = frozenset()
+) -> LeaseRequest:
+    """Return the request that a lease was made from, as a new attempt.
+
+    What an operator has done to it since is not part of it: a move, or a forced grant.
+    """
+    choice = lease.choice or Choice()
+    return LeaseRequest(
+        id=fresh,
+        owner=lease.owner,
+        key=key,
+        digest=lease.digest,
+        needs=lined_up(lease.alternatives) if lease.alternatives else lease.needs,
+        alternatives=lease.alternatives,
+        in_order=choice.in_order,
+        priority=lease.priority if lease.priority_asked is None else lease.priority_asked,
+        ttl=None if choice.ttl_open else NEVER if lease.ttl is None else lease.ttl,
+        hold=None if choice.hold_open else NEVER if lease.hold is None else lease.hold,
+        patience=lease.patience,
+        labels=lease.labels,
+        forced=lease.forced and not lease.forced_by_operator,
+        pull=lease.pull,
+        attended=lease.attended,
+        allocations=lease.allocations,
+        group=lease.group,
+        roles=roles,
+    )
+
+
 def _check_words(request: LeaseRequest) -> None:
     if not 1 <= len(request.key) <= KEY_LENGTH_MAX:
         raise Error(Code.INVALID, f"key must have 1 to {KEY_LENGTH_MAX} characters.")

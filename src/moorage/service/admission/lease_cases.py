@@ -16,7 +16,7 @@ from moorage.core.admission.facts import Changes as AdmissionChanges
 from moorage.core.admission.facts import Facts
 from moorage.core.admission.facts import Keys as AdmissionKeys
 from moorage.core.admission.model import Lease, Result
-from moorage.core.admission.requests import LeaseRequest, Proof
+from moorage.core.admission.requests import LeaseRequest, Proof, request_again
 from moorage.core.admission.superseding import group_key
 from moorage.core.clock import SECOND, Instant
 from moorage.core.errors import Code, Error
@@ -113,11 +113,12 @@ class LeaseAcquire(LeaseCase):
 
     def keys(self) -> Keys:
         request = self.request
+        pools = {need.pool for need in request.needs}
         asked = AdmissionKeys(
-            pools={need.pool for need in request.needs},
+            pools=pools,
             asked={(request.owner, request.key)},
             groups={group_key(request.owner, request.group)} if request.group else set(),
-            makable={need.pool for need in request.needs},
+            makable={*pools},
             waiters=_waiters(request.owner, request.roles),
         )
         if request.allocations is None:
@@ -140,11 +141,11 @@ class LeaseAcquire(LeaseCase):
         self.rows = []
         if changes.leases and request.forced:
             self.rows = [_forced_row(when, self.asker, self.lease, request)]
-        self.rows += [
-            audit_entry(when.wall, self.asker, "pool.make", name, after=made.on_demand.template)
-            for name, made in changes.pools.items()
-            if made is not None and made.on_demand is not None and name not in facts.pools
-        ]
+        for name, made in changes.pools.items():
+            if made is not None and made.on_demand is not None and name not in facts.pools:
+                template = made.on_demand.template
+                row = audit_entry(when.wall, self.asker, "pool.make", name, after=template)
+                self.rows.append(row)
         if changes.leases and request.group:
             self.rows += self._superseded_rows(facts, when, changes)
         return Changes(admission=changes)
@@ -393,7 +394,7 @@ class LeaseRetry(LeaseCase):
         if old is None:
             raise Error(Code.LEASE_NOT_FOUND, requests.unknown_message(self.old))
         until = Instant(when.moment.alive + old.patience)
-        request = leases.request_again(old, self.fresh, self.key, standing(self.caller.role))
+        request = request_again(old, self.fresh, self.key, standing(self.caller.role))
         request = request.heard(until)
         if self.by is not None and self.by.own != old.owner:  # the answer does not reach the holder
             request = structs.replace(request, attended=False)

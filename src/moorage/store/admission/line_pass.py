@@ -6,12 +6,13 @@ from typing import NamedTuple
 import msgspec
 from msgspec import Struct, structs
 
+from moorage.core.admission.admit import order
 from moorage.core.admission.bars import silence_of, silent_from
 from moorage.core.admission.facts import Facts, Keys
 from moorage.core.admission.forecast.eta import Holder, Waiter
 from moorage.core.admission.forecast.holders import SlotHolder, holders_of
 from moorage.core.admission.forecast.why import Evidence
-from moorage.core.admission.model import Lease, first_end, place_of
+from moorage.core.admission.model import Lease, first_end
 from moorage.core.clock import SECOND, Instant
 from moorage.store import service_clock
 from moorage.store.admission.load import pools_query, pools_take
@@ -130,7 +131,5 @@ def _waiter(row: Row) -> Waiter:
 
 def places_load(places: Sequence[tuple[str, Lease]]) -> Plan[list[int]]:
     """Read how many other tickets of a pool's line are ahead of a ticket, for each of these."""
-    read = yield [
-        Query("line_ahead", (pool, one.id, -one.priority, place_of(one))) for pool, one in places
-    ]
+    read = yield [Query("line_ahead", (pool, one.id, *order(one))) for pool, one in places]
     return [rows[0][0] for rows in read]

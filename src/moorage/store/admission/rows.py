@@ -5,8 +5,9 @@ from functools import lru_cache
 
 from msgspec import MsgspecError, json, structs
 
+from moorage.core.admission.admit import order
 from moorage.core.admission.alternatives import pools_named
-from moorage.core.admission.model import Lease, Pool, Slot, StartOutcome, Template, place_of
+from moorage.core.admission.model import Lease, Pool, Slot, StartOutcome, Template
 from moorage.core.admission.superseding import key_of
 from moorage.core.admission.units import SlotGroup, units_by_pool, units_in_line
 from moorage.core.clock import Instant
@@ -134,7 +135,7 @@ def lease_row(lease: Lease) -> Row:
         pools_text(lease),
         lease.state,
         lease.ended_at,
-        *(key_of(lease) or (None, None)),
+        *((lease.group and key_of(lease)) or (None, None)),
         encode(lease),
     )
 
@@ -145,13 +146,14 @@ def need_rows(lease: Lease) -> Iterator[Row]:
     Its column `pull`: the ticket is passed over while no request waits for it.
     """
     pools = units_in_line(lease) if lease.alternatives else units_by_pool(lease.needs)
+    rank, place = order(lease)
     for pool, units in sorted(pools.items()):
         yield (
             pool,
             lease.arrival,
             lease.id,
-            -lease.priority,
-            place_of(lease),
+            rank,
+            place,
             units,
             lease.pull or lease.attended,
             lease.forced,

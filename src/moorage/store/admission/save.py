@@ -57,7 +57,7 @@ class AdmissionPart:
         statements = [
             Write("arrivals_update", [] if arrivals is None else [(arrivals,)]),
             *_pool_writes(changes),
-            *_template_writes(changes),
+            *(_template_writes(changes) if changes.templates else ()),
             *_gone_writes(sorted(key for key, lease in changes.leases.items() if lease is None)),
             Write("lease_rekey", left),
             Write("lease_upsert", [lease_row(lease) for lease in changed]),

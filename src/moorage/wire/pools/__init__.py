@@ -1,6 +1,7 @@
-"""What is in pools: resources of Boskos, reports, the past.
+"""What is in pools, and what is asked of it: resources of Boskos, reports, the past, leases.
 
 `boskos.py` is about resources of Boskos, `reports.py` about what is in a pool and how its leases
 have ended, `past.py` about its counts over time and rehearsals of other limits, `templates.py`
-about what makes pools on demand. Pools themselves stand with leases. May import: `wire`.
+about what makes pools on demand, `lease_changes.py` what is asked of a lease. Pools and leases
+themselves stand in `admission.py`. May import: `wire`.
 """

@@ -2,8 +2,8 @@
 
 import pytest
 
-from moorage.core.admission.leases import request_again
 from moorage.core.admission.model import Need
+from moorage.core.admission.requests import request_again
 from moorage.core.clock import SECOND
 from moorage.core.errors import Code
 from moorage.core.ids import LeaseId

@@ -3,8 +3,7 @@
 import pytest
 
 from moorage.core.admission import pools
-from moorage.core.admission.leases import request_again
-from moorage.core.admission.requests import NEVER
+from moorage.core.admission.requests import NEVER, request_again
 from moorage.core.clock import SECOND
 from moorage.core.errors import Code
 from moorage.core.ids import LeaseId

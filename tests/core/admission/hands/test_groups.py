@@ -6,8 +6,7 @@ import pytest
 
 from moorage.core.admission import handing_over, keeping
 from moorage.core.admission.handing_over import Acceptance
-from moorage.core.admission.leases import request_again
-from moorage.core.admission.requests import Proof
+from moorage.core.admission.requests import Proof, request_again
 from moorage.core.clock import SECOND
 from moorage.core.errors import Code
 from moorage.core.ids import LeaseId

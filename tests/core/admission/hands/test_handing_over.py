@@ -8,7 +8,7 @@ from moorage.core.admission import handing_over, leases
 from moorage.core.admission.handing_over import Acceptance
 from moorage.core.admission.model import Lease, Pacing
 from moorage.core.admission.owners import GOVERNORS, LEASE_PROXY
-from moorage.core.admission.requests import Proof
+from moorage.core.admission.requests import Proof, request_again
 from moorage.core.clock import SECOND
 from moorage.core.errors import Code
 from moorage.core.ids import LeaseId
@@ -340,7 +340,7 @@ def test_a_retry_of_the_receiver_is_its_own(world: World) -> None:
     """It asks for the same needs, and it keeps the unit."""
     offer(world)
     accept(world)
-    again = leases.request_again(world.lease("b"), LeaseId("b2"), "b2")
+    again = request_again(world.lease("b"), LeaseId("b2"), "b2")
     world.retry("b", again, BOB)
     renewed: Lease = world.lease("b2")
     assert (renewed.owner, renewed.taken_from, world.holders()) == ("bob", None, ["b2"])

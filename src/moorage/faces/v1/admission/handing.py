@@ -20,9 +20,10 @@ from moorage.service.admission.handing_cases import (
 from moorage.service.values import end_of, microseconds
 from moorage.wire import admission as wire
 from moorage.wire.operations import leases as operations
+from moorage.wire.pools import lease_changes
 
 
-async def offer(request: Request[wire.OfferWanted, None]) -> wire.Lease:
+async def offer(request: Request[lease_changes.OfferWanted, None]) -> wire.Lease:
     """Offer a lease to another owner."""
     wanted, (proof, _) = request.body, standing_of(request, request.body.token)
     lasts = microseconds("lasts", wanted.lasts)
@@ -30,14 +31,14 @@ async def offer(request: Request[wire.OfferWanted, None]) -> wire.Lease:
     return await changed(request, case)
 
 
-async def withdraw(request: Request[None, wire.HolderProof]) -> wire.Lease:
+async def withdraw(request: Request[None, lease_changes.HolderProof]) -> wire.Lease:
     """Take an offer back."""
     proof, _ = standing_of(request, request.parameters.token)
     case = LeaseOfferWithdraw(lease_id(request), request.actor, proof)
     return await changed(request, case)
 
 
-async def accept(request: Request[wire.AcceptWanted, None]) -> StatusAnswer[wire.Lease]:
+async def accept(request: Request[lease_changes.AcceptWanted, None]) -> StatusAnswer[wire.Lease]:
     """Take over a lease that is offered to the caller."""
     wanted = request.body
     if len(wanted.labels) > LABELS_MAX:
@@ -53,7 +54,7 @@ async def decline(request: Request[None, None]) -> wire.Lease:
     return await changed(request, LeaseDecline(lease_id(request), request.actor, request.owner))
 
 
-async def keep(request: Request[wire.KeepWanted, None]) -> wire.Lease:
+async def keep(request: Request[lease_changes.KeepWanted, None]) -> wire.Lease:
     """Keep a lease for inspection."""
     wanted, (proof, by) = request.body, standing_of(request, request.body.token)
     until, lasts = end_of("A lease that is kept", wanted.until, wanted.lasts)

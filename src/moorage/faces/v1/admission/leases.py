@@ -11,7 +11,15 @@ from msgspec import structs
 from moorage.core.admission.alternatives import pools_named
 from moorage.core.admission.forecast.why import Standing
 from moorage.core.admission.handing_over import is_offered
-from moorage.core.admission.model import Choice, Lease, Need, is_unconfirmed, record_age
+from moorage.core.admission.model import (
+    Choice,
+    Kept,
+    Lease,
+    Need,
+    Offer,
+    is_unconfirmed,
+    record_age,
+)
 from moorage.core.admission.requests import LeaseRequest, Proof
 from moorage.core.clock import SECOND
 from moorage.core.errors import Code, Error
@@ -65,6 +73,7 @@ from moorage.wire import admission as wire
 from moorage.wire.admin import OwnerRevoked, OwnerRevokeWanted
 from moorage.wire.enums import Choose
 from moorage.wire.operations import leases as operations
+from moorage.wire.pools import lease_changes
 
 STATUSES = {"granted": HTTPStatus.CREATED, "waiting": HTTPStatus.ACCEPTED, "ended": HTTPStatus.OK}
 """HTTP status of the answer to a request for units, by the state of the lease."""
@@ -166,14 +175,14 @@ async def read(request: Request[None, wire.LeaseLooked]) -> wire.Lease:
     return await _alone(request, _told(request, view))
 
 
-async def renew(request: Request[wire.HolderProof, None]) -> wire.Lease:
+async def renew(request: Request[lease_changes.HolderProof, None]) -> wire.Lease:
     """Renew a lease: it lasts for its TTL from now on."""
     lease = await lease_in_scope(request)
     owner = None if _stands_in(request) else request.owner
     return await changed(request, LeaseRenew(lease, Proof(owner, request.body.token)))
 
 
-async def release(request: Request[None, wire.ReleaseWanted]) -> wire.Lease:
+async def release(request: Request[None, lease_changes.ReleaseWanted]) -> wire.Lease:
     """Release a lease, or withdraw a ticket."""
     lease, wanted = await lease_in_scope(request), request.parameters
     proof, by = standing_of(request, wanted.token)
@@ -182,7 +191,7 @@ async def release(request: Request[None, wire.ReleaseWanted]) -> wire.Lease:
     return await _alone(request, await request.service.admission.change(case))
 
 
-async def record(request: Request[wire.RecordWanted, None]) -> wire.Lease:
+async def record(request: Request[lease_changes.RecordWanted, None]) -> wire.Lease:
     """Replace a lease's record."""
     lease, wanted = await lease_in_scope(request), request.body
     proof, by = standing_of(request, wanted.token)
@@ -190,7 +199,7 @@ async def record(request: Request[wire.RecordWanted, None]) -> wire.Lease:
     return await changed(request, case)
 
 
-async def change(request: Request[wire.HoldWanted, None]) -> wire.Lease:
+async def change(request: Request[lease_changes.HoldWanted, None]) -> wire.Lease:
     """Change when a lease's hold ends."""
     wanted, hold = request.body, microseconds_or_none("hold", request.body.hold)
     lease, (proof, by) = lease_id(request), standing_of(request, wanted.token)
@@ -198,7 +207,7 @@ async def change(request: Request[wire.HoldWanted, None]) -> wire.Lease:
     return await changed(request, case)
 
 
-async def retry(request: Request[wire.RetryWanted, None]) -> StatusAnswer[wire.Lease]:
+async def retry(request: Request[lease_changes.RetryWanted, None]) -> StatusAnswer[wire.Lease]:
     """Release a lease and request the same again; retrying a forced lease needs an operator."""
     wanted, admission, lease = (
         request.body,
@@ -223,7 +232,7 @@ async def retry(request: Request[wire.RetryWanted, None]) -> StatusAnswer[wire.L
     return StatusAnswer(STATUSES[view.lease.state], shown_to(request, view))
 
 
-async def revoke(request: Request[wire.RevokeWanted, None]) -> wire.Lease:
+async def revoke(request: Request[lease_changes.RevokeWanted, None]) -> wire.Lease:
     """Revoke a lease or ticket."""
     reason = request.body.reason
     check_reason(reason)
@@ -239,7 +248,7 @@ async def revoke(request: Request[wire.RevokeWanted, None]) -> wire.Lease:
     return await _alone(request, await admission.change(case))
 
 
-async def outcome(request: Request[wire.OutcomeWanted, None]) -> wire.Lease:
+async def outcome(request: Request[lease_changes.OutcomeWanted, None]) -> wire.Lease:
     """Record the outcome of what the holder started."""
     lease, outcome = await lease_in_scope(request), request.body
     proof, by = standing_of(request, outcome.token)
@@ -261,7 +270,7 @@ async def verify(request: Request[None, wire.VerifyAsked]) -> wire.Verified:
     )
 
 
-async def move(request: Request[wire.MoveWanted, None]) -> wire.Lease:
+async def move(request: Request[lease_changes.MoveWanted, None]) -> wire.Lease:
     """Move a ticket in its lines."""
     wanted, lease = request.body, lease_id(request)
     if wanted.first == (wanted.priority is not None):
@@ -534,9 +543,9 @@ def lease_shown(view: LeaseView, mine: bool) -> wire.Lease:
         group=lease.group,
         superseded_by=lease.superseded_by,
         stop_until=stop_until,
-        offer=_offer_shown(view),
+        offer=None if lease.offer is None else _offer_shown(lease.offer, view),
         taken_from=lease.taken_from,
-        kept=_kept_shown(view),
+        kept=None if lease.kept is None else _kept_shown(lease.kept, view),
     )
 
 
@@ -544,17 +553,13 @@ def _choose_shown(choice: Choice) -> Choose:
     return "order" if choice.in_order else "least_loaded"
 
 
-def _offer_shown(view: LeaseView) -> wire.Offer | None:
-    made = view.lease.offer
-    if made is None or not is_offered(view.lease, view.when.moment.at):
+def _offer_shown(made: Offer, view: LeaseView) -> wire.Offer | None:
+    if not is_offered(view.lease, view.when.moment.at):
         return None
     return wire.Offer(to=made.to, until=time_of(view.wall(made.until)))
 
 
-def _kept_shown(view: LeaseView) -> wire.Kept | None:
-    kept = view.lease.kept
-    if kept is None:
-        return None
+def _kept_shown(kept: Kept, view: LeaseView) -> wire.Kept:
     since = time_of(view.wall(kept.since))
     return wire.Kept(reason=kept.reason, since=since, waiting=view.awaited)
 
