@@ -3,5 +3,5 @@
 `boskos.py` is about resources of Boskos, `reports.py` about what is in a pool and how its leases
 have ended, `past.py` about its counts over time and rehearsals of other limits, `templates.py`
 about what makes pools on demand, `lease_changes.py` what is asked of a lease. Pools and leases
-themselves stand in `admission.py`. May import: `wire`.
+themselves stand beside this folder. May import: `wire`.
 """
