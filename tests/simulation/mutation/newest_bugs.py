@@ -44,7 +44,7 @@ NEWEST_BUGS = (
         "I22",
         "a holder that does not stop keeps its lease",
         f"{CORE}/model.py",
-        "ends = first_end(ends, lease.stop_until)",
+        "ends = first_end(ends, stops_at(lease, timeline.downtime))",
         "ends = lease.hold_until",
     ),
     Bug(
