@@ -67,7 +67,9 @@ def cause_of(lease: Lease, moment: Moment) -> Cause:
         return "unheard"
     if lease.hold_until is not None and lease.hold_until <= moment.at:
         return "hold_over"
-    stop = stops_at(lease, moment.at - moment.alive)
+    stop = lease.stop_until
+    if stop is not None:
+        stop = stops_at(lease, moment.at - moment.alive)
     if stop is not None and stop <= moment.at:
         return "superseded"
     return "unconfirmed" if is_unconfirmed(lease) else "ttl_over"

@@ -56,7 +56,9 @@ class LeaseView(Struct, frozen=True):
         """Return when what happens to it."""
         lease, when = self.lease, self.when
         granted, hold, ended = lease.granted_at, lease.hold_until, lease.ended_at
-        stop = stops_at(lease, when.moment.at - when.moment.alive)
+        stop = lease.stop_until
+        if stop is not None:
+            stop = stops_at(lease, when.moment.at - when.moment.alive)
         back = when.wall - when.moment.at  # from service time to the wall clock
         if granted is not None:
             granted = Instant(granted + back)
