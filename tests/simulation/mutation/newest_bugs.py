@@ -49,6 +49,13 @@ NEWEST_BUGS = (
     ),
     Bug(
         "I22",
+        "an outage is time to stop in",
+        f"{CORE}/model.py",
+        "Instant(until + max(0, downtime - lease.stop_downtime))",
+        "until",
+    ),
+    Bug(
+        "I22",
         "a retry waits although a newer request came",
         f"{CORE}/leases.py",
         "if old.superseded_by is not None:",
