@@ -100,24 +100,20 @@ def pass_load(pool: str, tickets: int | None = None) -> Plan[LinePass]:
     known = facts.pools.get(pool)
     by_slot = known is not None and known.spec.limit is None
     # A lease that was handed over is young, although its units are not.
-    handed_over = [body for body in bodies if body.held_since is not None]
+    handed_over = any(body.held_since is not None for body in bodies)
     shown = len(holding) if by_slot or handed_over else 1
     leases = tuple(
-        SlotHolder(row[4], at, naming, body.held_since)
-        for row, (_, _, at, naming), body in zip(
-            holding[:shown], named[:shown], bodies[:shown], strict=True
-        )
+        SlotHolder(row[4], row[1], one[3], body.held_since)
+        for row, one, body in zip(holding[:shown], named[:shown], bodies[:shown], strict=True)
     )
-    oldest = leases[0] if leases else None
-    newest = holding[-1][1] if holding else None
-    if handed_over:
-        oldest = min(leases, key=attrgetter("since"))
-        newest = max(one.since for one in leases)
+    newest = (
+        max(one.since for one in leases) if handed_over else holding[-1][1] if holding else None
+    )
     evidence = Evidence(
         held=tuple(sorted((ended - granted) / SECOND for _, granted, ended in pasts)),
         holders=holders_of(owners, named),
         slotted=leases if by_slot else (),
-        oldest=oldest,
+        oldest=min(leases, key=attrgetter("since"), default=None),
         newest=newest,
         holding=tuple(
             Holder(row[0], row[1], first_end(body.hold_until, body.stop_until))

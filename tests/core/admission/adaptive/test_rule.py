@@ -189,7 +189,7 @@ def test_the_life_of_a_lease_counts_not_the_time_until_the_report() -> None:
 
 
 def test_a_lease_that_was_handed_over_was_granted_to_its_first_owner() -> None:
-    """So what was started at another limit is no evidence for this one, the owner who reports it."""
+    """So what was started at another limit is no evidence for this one."""
     jobs = full(10)
     old, other = jobs.running[:2]
     jobs.world.now += MINUTE
