@@ -3,6 +3,9 @@
 import os
 import re
 import signal
+import subprocess
+import sys
+from dataclasses import replace
 from pathlib import Path
 from uuid import uuid4
 
@@ -145,28 +148,41 @@ def test_missed_changes(client: Client, pool: str, receiver: Receiver, hook: Hoo
 
 
 def test_a_ticket_without_a_process_comes_to_its_turn(
-    client: Client, pool: str, receiver: Receiver, hook: Hook
+    client: Client, served: tuple[str, str], pool: str, receiver: Receiver, hook: Hook
 ) -> None:
-    """The grant is confirmed and posted; who is woken asks with the key, and has the lease.
+    """The grant is confirmed and posted; the job that is woken takes it over, as the page says.
 
-    The control is the ticket before it: it names no hook, so nobody waits for it.
+    The control is the ticket before it: it names no hook, so nobody waits for it. And a job that
+    comes too late does not run.
     """
     hook.started(receiver.url, "attend = true", 'events = ["granted"]')
-    need = [NeedWanted(pool=pool)]
-    wanted = {"needs": need, "patience": 3600.0, "ttl": 60.0}
+    wanted = LeaseWanted(needs=[NeedWanted(pool=pool)], key="alone", patience=3600.0, ttl=600.0)
     with client.lease(pool):
-        alone = client.admission.ask(LeaseWanted(key="alone", **wanted))  # type: ignore[arg-type] # as above
-        named = LeaseWanted(key="job-17", labels=hook.labels, **wanted)  # type: ignore[arg-type] # as above
-        ticket = client.admission.ask(named)
+        alone = client.admission.ask(wanted)
+        ticket = client.admission.ask(replace(wanted, key="job-17", labels=hook.labels))
         assert ticket.state == "waiting"
         waited_for(client, pool, alone.id, by_a_program=False)
         waited_for(client, pool, ticket.id, by_a_program=True)
     (post,) = receiver.arrived(1)
     assert post.content["lease"]["key"] == "job-17"
-    again = client.admission.ask(named)
-    assert (again.id, again.state) == (ticket.id, "granted")
-    client.admission.release(ticket.id)
+    done = continued(served, pool, hook)
+    assert (done.returncode, done.stdout) == (0, f"{ticket.id}\n")
+    assert client.admission.lease(ticket.id).cause == "released"
     assert [one.id for one in leases(client, pool, "waiting")] == [alone.id]
+    late = continued(served, pool, hook)
+    assert (late.returncode != 0, late.stdout) == (True, "")
+    assert "use a new key" in late.stderr
+
+
+def continued(served: tuple[str, str], pool: str, hook: Hook) -> "subprocess.CompletedProcess[str]":
+    """Run what a build runs when it continues; it prints its lease."""
+    labels = [word for label in hook.labels.items() for word in ("--label", "=".join(label))]
+    words = ["run", "--pool", pool, "--key", "job-17", "--ttl", "10m", "--patience", "1h", *labels]
+    command = [sys.executable, "-m", "moorage", *words, "--", "sh", "-c", "echo $MOORAGE_LEASE_ID"]
+    where = {"MOORAGE_URL": served[0], "MOORAGE_TOKEN": served[1]}
+    return subprocess.run(
+        command, env={**os.environ, **where}, capture_output=True, text=True, check=False
+    )
 
 
 def test_nobody_waits_for_a_receiver_that_is_gone(client: Client, pool: str, hook: Hook) -> None:

@@ -5,12 +5,11 @@ with the same id, and nothing is kept in memory but the event that is being post
 """
 
 import threading
-import time
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from moorage.client.admission import Admission
-from moorage.client.run.clock import elapsed
+from moorage.client.run.clock import elapsed, instant, instant_of
 from moorage.client.run.lease.acquire import OVER
 from moorage.client.transport import MoorageError, RefusedError, Transport
 from moorage.client.watch import ChangesGoneError, Watch
@@ -173,7 +172,7 @@ class Following:
 
     def _sent(self, event: Event, lease: LeaseOf) -> Answer:
         try:
-            post = self._hook.post(event, lease, round(time.time()))  # noqa: TID251 # receivers compare it with their wall clock
+            post = self._hook.post(event, lease, round(instant_of(instant()).timestamp()))
         except UnfilledError as error:
             return Answer(Verdict.REFUSED, str(error))
         except (SecretError, ValueError) as error:
