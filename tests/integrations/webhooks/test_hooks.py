@@ -71,6 +71,8 @@ def hook_of(tmp_path: Path, *lines: str) -> Hook:
         ('signed_with = "none"', "no secret"),
         ('secrets.token = "literally"', "file = PATH"),
         ("attend = 1", "another kind"),
+        ("body = {at = 2026-03-01}", "JSON"),
+        ("body = {at = nan}", "JSON"),
         ("atend = true", "not known"),
         ('ca_file = "/nowhere"', "cannot read"),
     ],

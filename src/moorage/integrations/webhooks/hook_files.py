@@ -1,6 +1,7 @@
 """Reads the file of hooks: TOML, with a table for each hook."""
 
 import ipaddress
+import json
 import re
 import tomllib
 from collections.abc import Mapping
@@ -70,6 +71,7 @@ def _hook(name: str, table: Any) -> Hook:
     if found.get("method", "POST") not in METHODS:
         raise ValueError(f"method is {' or '.join(METHODS)}")
     _check_authority(found["url"], found.get("ca_file"))
+    _check_body(found.get("body"))
     found["secrets"] = {key: secret_of(one) for key, one in found.get("secrets", {}).items()}
     _check_names(found)
     return Hook(
@@ -103,6 +105,14 @@ def _check_address(url: str, *, insecure: bool) -> None:
             "url begins with http://, so that others may read and change what is sent: use https://,"
             " or set insecure = true"
         )
+
+
+def _check_body(body: Any) -> None:
+    """Check that a body can be sent. Raises ValueError."""
+    try:
+        json.dumps(body, allow_nan=False)
+    except (TypeError, ValueError):
+        raise ValueError("body has a time, inf or nan, which JSON has not: write text") from None
 
 
 def _check_authority(url: str, ca_file: str | None) -> None:
