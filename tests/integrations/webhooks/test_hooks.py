@@ -100,7 +100,7 @@ def test_the_hooks_of_the_page(tmp_path: Path) -> None:
     assert len(hooks) == 7
     assert all(hook.attend for hook in hooks.values())
     labels = {"build": "12", "block": "0190", "play": "77", "webhook": "installer-1"}
-    lease = One(labels=labels)
+    lease = One(owner="ci", labels=labels)
     for hook in hooks.values():
         known = replace(hook, secrets={name: lambda: "s3cret" for name in hook.secrets})
         post = known.post("granted", lease, NOW)
