@@ -1,6 +1,7 @@
 """A program that only waits for a lease: another one, with the same key, has it afterwards."""
 
 import asyncio
+from contextlib import suppress
 from uuid import uuid4
 
 import pytest
@@ -73,3 +74,27 @@ def test_only_with_a_key(client: Client, pool: str) -> None:
     with pytest.raises(ValueError, match="key"):
         client.lease(pool).turn()
     assert not leases(client, pool)
+
+
+def test_cancelled_at_any_moment_it_is_not_given_back(
+    client: Client, served: tuple[str, str], pool: str
+) -> None:
+    """Not even at the grant: what was there is for who asks with the key next."""
+    pool_made(client, pool, limit=100, ttl=600.0)
+    aclient = AsyncClient(*served)
+
+    async def main() -> None:
+        for turns in [*range(10), *range(10, 2000, 400)]:
+            task = asyncio.create_task(aclient.lease(pool, key=f"{pool}/{turns}").turn())
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+    asyncio.run(main())
+    found = leases(client, pool)
+    assert {one.cause for one in found} == {None}
+    for one in found:
+        with client.lease(pool, wait="20s", key=one.key) as lease:
+            assert lease.id == one.id

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
+from click.testing import CliRunner
 
+from moorage.cli.main import cli
 from moorage.integrations.webhooks.cursor_files import CursorFile, Place
 from moorage.integrations.webhooks.hook_files import HooksError, hooks_in
 from moorage.integrations.webhooks.hooks import Hook
@@ -236,3 +238,25 @@ def test_a_secret_in_base64() -> None:
     """It gives the same signature as its bytes."""
     plain = signature("secret", "id", 1, b"body")
     assert signature("whsec_" + b64encode(b"secret").decode(), "id", 1, b"body") == plain
+
+
+@pytest.mark.parametrize(
+    ("hooks", "server", "said"),
+    [
+        (None, "http://127.0.0.1:1", "cannot use"),
+        ("[ci]", "http://127.0.0.1:1", "hook ci: url must be"),
+        ('[ci]\nurl = "https://ci.example.com/"', "", "no server is set"),
+    ],
+)
+def test_the_command_ends_if_it_cannot_work(
+    tmp_path: Path, hooks: str | None, server: str, said: str
+) -> None:
+    """The exit code is that of a wrong usage, so that a supervisor need not try again."""
+    path = tmp_path / "hooks.toml"
+    if hooks is not None:
+        path.write_text(hooks)
+    words = ["notify", "--hooks", str(path), "--state", str(tmp_path / "state")]
+    where = {"MOORAGE_URL": server, "MOORAGE_TOKEN": "none", "HOME": str(tmp_path)}
+    done = CliRunner().invoke(cli, words, prog_name="moorage", env=where)
+    assert done.exit_code == 2, done.output
+    assert said in done.output
