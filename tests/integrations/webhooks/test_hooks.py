@@ -66,6 +66,7 @@ def hook_of(tmp_path: Path, *lines: str) -> Hook:
         ('url = "https://ci.example.com/{secrets.none}"', "no secrets.none"),
         ('url = "https://ci.example.com/{token}"', "no token"),
         ('events = ["waiting"]', "granted and ended"),
+        ('attend = true\nevents = ["ended"]', "attend needs"),
         ('method = "GET"', "POST or PUT"),
         ('headers = {X-Build = "{labels.build}"}', "secrets only"),
         ('headers = {Webhook-Id = "1"}', "cannot be set"),

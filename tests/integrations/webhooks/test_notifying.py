@@ -13,7 +13,7 @@ import pytest
 
 from moorage.client import Client
 from moorage.wire.admission import LeaseWanted, NeedWanted
-from tests.client.leasing.pools import leases, pool_made, waited_for
+from tests.client.leasing.pools import leases, waited_for
 from tests.e2e.support.carried import eventually
 from tests.e2e.support.server import Server
 from tests.integrations.webhooks.conftest import Notifies
@@ -185,25 +185,48 @@ def continued(served: tuple[str, str], pool: str, hook: Hook) -> "subprocess.Com
     )
 
 
-def test_nobody_waits_for_a_receiver_that_is_gone(client: Client, pool: str, hook: Hook) -> None:
-    """A grant that cannot be posted would hold units for nothing: the ticket is passed over, and
-    has its place when the receiver is back.
+def test_nothing_is_held_for_a_receiver_that_is_gone(client: Client, pool: str, hook: Hook) -> None:
+    """A grant that cannot be posted is not confirmed: it is taken back, and others go first.
+
+    The ticket keeps its place, and its turn comes when the receiver is back.
     """
     with Receiver() as receiver:
         port = receiver.port
     lines = ("attend = true", 'events = ["granted"]')
     process = hook.started(f"http://127.0.0.1:{port}", *lines)
-    other = pool_made(client, f"{pool}/other")
-    blocked = client.lease(other, labels=hook.labels).acquire()
+    ticket = parked(client, pool, hook)
     process.wait_for("trying again")
-    need = [NeedWanted(pool=pool)]
-    named = LeaseWanted(needs=need, key="job-18", labels=hook.labels, patience=3600.0, ttl=60.0)
-    with client.lease(pool):
-        ticket = client.admission.ask(named)
-        waited_for(client, pool, ticket.id, by_a_program=False)
-    with client.lease(pool, wait="20s"):
-        assert client.admission.lease(ticket.id).state == "waiting"
+    with client.lease(pool, wait=WAIT) as other:
+        assert client.admission.lease(ticket).state == "waiting"
+        process.wait_for("granted no longer")
         with Receiver(port) as receiver:
-            receiver.arrived(1)
-            waited_for(client, pool, ticket.id, by_a_program=True)
-            blocked.release()
+            waited_for(client, pool, ticket, by_a_program=True)
+            other.release()
+            (post,) = receiver.arrived(1)
+    assert post.content["lease"]["id"] == ticket
+
+
+def test_nobody_waits_for_what_was_refused(client: Client, pool: str, hook: Hook) -> None:
+    """The build of the ticket is gone: the unit goes to others, and is not offered to it again."""
+    with Receiver(answer=lambda _: 422) as receiver:
+        process = hook.started(receiver.url, "attend = true", 'events = ["granted"]')
+        ticket = parked(client, pool, hook)
+        process.wait_for("gave up")
+        with client.lease(pool, wait=WAIT):
+            waited_for(client, pool, ticket, by_a_program=False)
+        with client.lease(pool, wait=WAIT):
+            assert len(receiver.posts) == 1
+
+
+WAIT = "60s"
+"""Longer than an unconfirmed grant lasts."""
+
+
+def parked(client: Client, pool: str, hook: Hook) -> str:
+    """Return a ticket without a process, whose turn has just come."""
+    need = [NeedWanted(pool=pool)]
+    wanted = LeaseWanted(needs=need, key="job-18", labels=hook.labels, patience=3600.0, ttl=600.0)
+    with client.lease(pool):
+        ticket = client.admission.ask(wanted).id
+        waited_for(client, pool, ticket, by_a_program=True)
+    return ticket

@@ -51,8 +51,7 @@ def notify(path: str, folder: str, server: Words) -> None:
             following = Following(transport, hook, CursorFile(folder, hook.name), stopped, _log)
             work.append(following)
             if hook.attend:
-                trouble = _trouble_of(following)
-                work.append(Attending(transport, hook, trouble, stopped, _log))
+                work.append(Attending(transport, following, stopped, _log))
     except (HooksError, ValueError) as error:
         raise Failure(USAGE, str(error)) from None
     except OSError as error:
@@ -82,10 +81,6 @@ def _transport(server: Words) -> Any:
         raise Failure(USAGE, f"cannot read {error.filename}: {error.strerror}") from None
     except ValueError as error:
         raise Failure(USAGE, str(error)) from None
-
-
-def _trouble_of(following: Any) -> Any:
-    return lambda: following.trouble
 
 
 def _log(text: str) -> None:

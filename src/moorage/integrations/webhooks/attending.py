@@ -9,10 +9,12 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from moorage.client.admission import Admission
+from moorage.client.run.api_types import StrangeAnswerError
 from moorage.client.run.lease.acquire import OVER
+from moorage.client.run.lease.api import Leases
 from moorage.client.transport import MoorageError, RefusedError, Transport
-from moorage.integrations.webhooks.hooks import LABEL, Hook
-from moorage.wire.admission import Lease
+from moorage.integrations.webhooks.following import Following
+from moorage.integrations.webhooks.hooks import LABEL
 
 LOOK_SECONDS = 3.0
 """Between two looks at a ticket: a third of how long the server takes its client as present."""
@@ -30,42 +32,42 @@ class Attending:
     def __init__(
         self,
         transport: Transport,
-        hook: Hook,
-        trouble: Callable[[], str | None],
+        following: Following,
         stopped: threading.Event,
         say: Callable[[str], None],
     ) -> None:
-        """Prepare; `trouble` says why a grant could not be posted now: then nobody waits."""
+        """Prepare; `following` posts the grants, and knows which would be for nobody."""
         self._admission = Admission(transport)
-        self._hook = hook
-        self._trouble = trouble
+        self._leases = Leases(transport)
+        self._following = following
+        self._hook = following.hook
         self._stopped = stopped
-        self._say = lambda text: say(f"hook {hook.name}: {text}")
-        self._refused: set[str] = set()
+        self._say = lambda text: say(f"hook {self._hook.name}: {text}")
+        self._not_ours: set[str] = set()
 
     def run(self) -> None:
         """Look at all tickets again and again."""
         while not self._stopped.wait(LOOK_SECONDS):
-            if self._trouble() is None:
-                with suppress(MoorageError):  # the follower of the feed reports it
-                    self._look()
+            with suppress(MoorageError, StrangeAnswerError):  # the follower of the feed reports it
+                self._look()
 
     def _look(self) -> None:
+        if self._following.is_failing:
+            return
         asked = self._admission.leases(state="waiting", labels={LABEL: self._hook.name})
         for number, ticket in enumerate(asked):
-            if number >= TICKETS_MAX or self._stopped.is_set() or self._trouble() is not None:
+            if number >= TICKETS_MAX or self._stopped.is_set() or self._following.is_failing:
                 return
-            if self._hook.concerns(ticket) and ticket.id not in self._refused:
-                self._attend(ticket)
+            known = ticket.id in self._not_ours or ticket.id in self._following.refused
+            if self._hook.concerns(ticket) and not known:
+                self._attend(ticket.id)
 
-    def _attend(self, ticket: Lease) -> None:
-        """Be present for a ticket; a grant is confirmed at once, before it is posted."""
+    def _attend(self, ticket: str) -> None:
+        """Be present for a ticket; a grant is confirmed after it was posted, not by this."""
         try:
-            seen = self._admission.lease(ticket.id, WAIT_SECONDS)
-            if seen.state == "granted":
-                self._admission.renew(ticket.id)
+            self._leases.look(ticket, WAIT_SECONDS)
         except RefusedError as refusal:
             if not refusal.is_temporary and refusal.code not in OVER:
-                if len(self._refused) < TICKETS_MAX:
-                    self._refused.add(ticket.id)
-                self._say(f"cannot wait in place of ticket {ticket.id}: {refusal}")
+                if len(self._not_ours) < TICKETS_MAX:
+                    self._not_ours.add(ticket)
+                self._say(f"cannot wait in place of ticket {ticket}: {refusal}")

@@ -7,10 +7,14 @@ with the same id, and nothing is kept in memory but the event that is being post
 import threading
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from typing import TypeVar
 
 from moorage.client.admission import Admission
+from moorage.client.run.api_types import StrangeAnswerError
 from moorage.client.run.clock import elapsed, instant, instant_of
 from moorage.client.run.lease.acquire import OVER
+from moorage.client.run.lease.api import ANSWER_SECONDS, Leases
+from moorage.client.run.lease.renewer import FAILURES
 from moorage.client.transport import MoorageError, RefusedError, Transport
 from moorage.client.watch import ChangesGoneError, Watch
 from moorage.integrations.webhooks.cursor_files import CursorFile, Place
@@ -24,6 +28,8 @@ PAUSE_SECONDS = 0.5
 """The first pause before a post is repeated; each further one is twice as long."""
 
 PAUSE_SECONDS_MAX = 30.0
+SHORT_SECONDS_MAX = 4.0
+"""The same for a grant that nobody has confirmed: it is soon taken back."""
 
 FAILING_SECONDS_MAX = 300.0
 """How long to repeat a post at which the receiver itself fails: others wait behind it."""
@@ -34,8 +40,13 @@ STORE_SECONDS = 1.0
 SEEN_MARGIN = timedelta(seconds=5)
 """Events this much older than the newest that was posted count as posted, after a gap."""
 
-GRANTED_MAX = 10_000
+REMEMBERED_MAX = 10_000
 """Grants that are remembered; the oldest are forgotten, and may be posted again if they change."""
+
+REST_SECONDS = 30.0
+"""After a grant that could not be posted in time, nobody waits for tickets for so long."""
+
+K = TypeVar("K")
 
 
 class Following:
@@ -51,7 +62,8 @@ class Following:
     ) -> None:
         self._transport = transport
         self._admission = Admission(transport)
-        self._hook = hook
+        self._leases = Leases(transport)
+        self.hook = self._hook = hook
         self._file = file
         self._stopped = stopped
         self._say = lambda text: say(f"hook {hook.name}: {text}")
@@ -59,8 +71,15 @@ class Following:
         self._stored_at = 0.0
         self._granted: dict[str, datetime | None] = {}
         """The last grants that were posted: a lease changes several times while it is granted."""
-        self.trouble: str | None = None
-        """Why posts do not get through now."""
+        self._failing = False
+        self._rests_until = 0.0
+        self.refused: dict[str, None] = {}
+        """The last leases whose grant the receiver has refused: it will not take the next one."""
+
+    @property
+    def is_failing(self) -> bool:
+        """Whether posts do not get through now, so that a grant would be for nobody."""
+        return self._failing or elapsed() < self._rests_until
 
     def run(self) -> None:
         """Follow until stopped; a server that does not answer, or refuses, is asked again."""
@@ -72,7 +91,11 @@ class Following:
             except ChangesGoneError:
                 self._say("changes were missed: posting the present state of its leases")
                 self._place = Place("", None if self._place is None else self._place.seen)
-            except (MoorageError, OSError) as error:  # OSError: the place cannot be stored
+            except (
+                MoorageError,
+                StrangeAnswerError,
+                OSError,
+            ) as error:  # OSError: the place cannot be stored
                 self._say(f"trying again: {error}")
                 self._stopped.wait(pause)
                 pause = min(2 * pause, PAUSE_SECONDS_MAX)
@@ -135,9 +158,7 @@ class Following:
         if event == "granted":
             if lease.id in self._granted and self._granted[lease.id] == lease.granted_at:
                 return
-            self._granted[lease.id] = lease.granted_at
-            while len(self._granted) > GRANTED_MAX:
-                self._granted.pop(next(iter(self._granted)))
+            _keep(self._granted, lease.id, lease.granted_at)
         self._deliver(event, lease)
         at = lease.granted_at if event == "granted" else lease.ended_at
         assert self._place is not None
@@ -147,28 +168,35 @@ class Following:
 
     def _deliver(self, event: Event, lease: LeaseOf) -> None:
         """Post until it is taken, refused for good, or not true any more."""
-        pause, began, tries = PAUSE_SECONDS, elapsed(), 0
+        pause, began = PAUSE_SECONDS, elapsed()
+        instructs = event == "granted" and self._hook.attend
         while not self._stopped.is_set():
-            if event == "granted" and self._hook.attend and not self._is_there(lease, tries == 0):
+            if instructs and not self._is_granted(lease):
                 self._say(f"lease {lease.id} is granted no longer: not posted")
+                if self._failing:
+                    self._rests_until = elapsed() + REST_SECONDS
+                self._failing = False
                 return
-            tries += 1
             answer = self._sent(event, lease)
             if answer.verdict is Verdict.TAKEN:
-                if self.trouble is not None:
+                if instructs:
+                    self._confirm(lease)
+                if self._failing:
                     self._say("posts get through again")
-                self.trouble = None
+                self._failing = False
                 return
             if answer.verdict is Verdict.REFUSED or (
                 answer.verdict is Verdict.FAILED and elapsed() - began > FAILING_SECONDS_MAX
             ):
                 self._say(f"gave up: {event} of lease {lease.id}: {answer.text}")
+                _keep(self.refused, lease.id, None)
+                self._failing = False
                 return
-            if self.trouble is None:
+            if not self._failing:
                 self._say(f"trying again: {event} of lease {lease.id}: {answer.text}")
-            self.trouble = answer.text
+            self._failing = True
             self._stopped.wait(max(pause, answer.retry_after or 0.0))
-            pause = min(2 * pause, PAUSE_SECONDS_MAX)
+            pause = min(2 * pause, SHORT_SECONDS_MAX if instructs else PAUSE_SECONDS_MAX)
 
     def _sent(self, event: Event, lease: LeaseOf) -> Answer:
         try:
@@ -179,17 +207,25 @@ class Following:
             return Answer(Verdict.LATER, str(error))
         return send(self._hook, post)
 
-    def _is_there(self, lease: LeaseOf, first: bool) -> bool:
-        """Return whether a lease is granted; confirm its grant before the first try.
-
-        Not before the others: the units are not to be held for a receiver that does not answer.
-        """
+    def _is_granted(self, lease: LeaseOf) -> bool:
+        """Return whether a lease is granted. This look does not confirm the grant."""
         try:
-            found = self._admission.renew(lease.id) if first else self._admission.lease(lease.id)
+            return self._leases.look(lease.id).state == "granted"
         except RefusedError as refusal:
-            if refusal.code not in OVER:
-                self._say(f"cannot confirm lease {lease.id}: {refusal}")
             return refusal.code not in OVER
-        except MoorageError:
+        except FAILURES:
             return True  # what is not known may be true
-        return found.state == "granted" and found.granted_at == lease.granted_at
+
+    def _confirm(self, lease: LeaseOf) -> None:
+        """Confirm a grant, whose receiver knows of it: now it lasts for its TTL."""
+        try:
+            self._leases.renew(lease.id, None, ANSWER_SECONDS)
+        except FAILURES as failure:  # it waits again, or who was told of it has it already
+            self._say(f"cannot confirm lease {lease.id}: {failure}")
+
+
+def _keep(memory: dict[str, K], name: str, value: K) -> None:
+    """Remember a value; forget the oldest beyond the bound."""
+    memory[name] = value
+    while len(memory) > REMEMBERED_MAX:
+        memory.pop(next(iter(memory)))

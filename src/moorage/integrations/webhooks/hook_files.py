@@ -68,6 +68,8 @@ def _hook(name: str, table: Any) -> Hook:
             raise ValueError(f"{key} must be texts")
     if not set(found.get("events", EVENTS)) <= set(EVENTS):
         raise ValueError(f"events are {' and '.join(EVENTS)}")
+    if found.get("attend") and "granted" not in found.get("events", EVENTS):
+        raise ValueError("attend needs the event granted, which is to be posted")
     if found.get("method", "POST") not in METHODS:
         raise ValueError(f"method is {' or '.join(METHODS)}")
     _check_authority(found["url"], found.get("ca_file"))
