@@ -66,10 +66,8 @@ class LeasedOperator(PythonOperator):
         self.units, self.wait = units, wait
         self.options = {"ttl": TTL, **(options or {})}
 
-    def execute(self, context: Any, event: dict[str, Any] | None = None) -> Any:
+    def execute(self, context: Any) -> Any:
         """Call the function if there is room; otherwise wait without a process, and try again."""
-        if event is not None and "failed" in event:
-            raise (AirflowFailException if event["final"] else AirflowException)(event["failed"])
         with ExitStack() as block:
             try:
                 block.enter_context(
@@ -79,8 +77,14 @@ class LeasedOperator(PythonOperator):
                 options = named(self.moorage_pool, {**self.options})
                 trigger = LeaseTrigger(self.moorage_pool, self.units, self.wait, options)
                 patience = timedelta(seconds=self.wait)
-                self.defer(trigger=trigger, method_name="execute", timeout=patience)
+                self.defer(trigger=trigger, method_name="resumed", timeout=patience)
             return super().execute(context)
+
+    def resumed(self, context: Any, event: dict[str, Any]) -> Any:
+        """Go on after the trigger: the lease is there, or the task fails."""
+        if "failed" in event:
+            raise (AirflowFailException if event["final"] else AirflowException)(event["failed"])
+        return self.execute(context)
 
 
 class LeaseTrigger(BaseTrigger):
