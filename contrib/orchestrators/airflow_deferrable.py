@@ -73,6 +73,8 @@ class LeasedOperator(PythonOperator):
                 block.enter_context(
                     lease(self.moorage_pool, self.units, **self.options, wait=TRY_SECONDS)
                 )
+            except WANTED as ended:
+                raise AirflowFailException(str(ended)) from ended
             except (NotInTimeError, UnreachableError):
                 options = named(self.moorage_pool, {**self.options})
                 trigger = LeaseTrigger(self.moorage_pool, self.units, self.wait, options)
