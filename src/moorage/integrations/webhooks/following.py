@@ -44,7 +44,7 @@ REMEMBERED_MAX = 10_000
 """Grants that are remembered; the oldest are forgotten, and may be posted again if they change."""
 
 REST_SECONDS = 30.0
-"""After a grant that could not be posted in time, nobody waits for tickets for so long."""
+"""After a grant that could not be posted in time, nobody waits for tickets for this time."""
 
 K = TypeVar("K")
 
@@ -220,7 +220,7 @@ class Following:
         """Confirm a grant, whose receiver knows of it: now it lasts for its TTL."""
         try:
             self._leases.renew(lease.id, None, ANSWER_SECONDS)
-        except FAILURES as failure:  # it waits again, or who was told of it has it already
+        except FAILURES as failure:  # it waits again, or its job has it already
             self._say(f"cannot confirm lease {lease.id}: {failure}")
 
 

@@ -89,7 +89,7 @@ class Hook:
         return f"{parts.scheme}://{parts.netloc}"
 
     def concerns(self, lease: LeaseOf) -> bool:
-        """Return whether it is told about a lease."""
+        """Return whether a lease concerns it."""
         if self.owners and not any(fnmatchcase(lease.owner, one) for one in self.owners):
             return False
         if not self.pools:
@@ -97,7 +97,7 @@ class Hook:
         return any(fnmatchcase(need.pool, one) for need in lease.needs for one in self.pools)
 
     def event(self, lease: LeaseOf) -> Event | None:
-        """Return what has happened to a lease that it is told about; None: nothing."""
+        """Return what it is to post about a lease; None: nothing."""
         state = lease.state
         if state == "waiting" or state not in self.events or not self.concerns(lease):
             return None
@@ -121,7 +121,7 @@ class Hook:
                 raise UnfilledError(f"lease {lease.id} has no {name.replace('.', ' ', 1)}")
             return values[name]
 
-        content = _told(event, at, lease) if self.body is None else filled(self.body, value)
+        content = _news(event, at, lease) if self.body is None else filled(self.body, value)
         body = json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
         address = urlsplit(filled(self.url, lambda name: in_address(name, value(name))))
         headers = {
@@ -151,7 +151,7 @@ def _values(event: Event, lease: LeaseOf) -> dict[str, str]:
     }
 
 
-def _told(event: Event, at: datetime | None, lease: LeaseOf) -> dict[str, Any]:
+def _news(event: Event, at: datetime | None, lease: LeaseOf) -> dict[str, Any]:
     """Return what is sent unless the hook says otherwise."""
     return {
         "event": event,
