@@ -3,10 +3,10 @@
 import json
 import re
 from base64 import b64encode
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -19,29 +19,27 @@ from moorage.integrations.webhooks.posting import Verdict, _judged
 from moorage.integrations.webhooks.secret_values import SecretError
 from moorage.integrations.webhooks.signatures import signature
 from moorage.integrations.webhooks.templates import UnfilledError
-from moorage.wire.admission import NeedWanted
+from moorage.wire.changes import LeaseValue, NeedValue
 from tests.support.pages import examples
 
 PAGE = Path(__file__).resolve().parents[3] / "docs/howto/ci-webhooks.md"
 AT = datetime(2026, 3, 1, 8, tzinfo=UTC)
 NOW = 1_772_352_000
+NEED = NeedValue(pool="install/azure", units=1, state="", dest="", wanted=None)
 
 
-@dataclass
-class One:
-    """A lease, as far as hooks look at it."""
-
-    id: str = "01a22148"
-    key: str = "job-17"
-    owner: str = "shop/ci"
-    state: Literal["waiting", "granted", "ended"] = "granted"
-    needs: list[NeedWanted] = field(default_factory=lambda: [NeedWanted(pool="install/azure")])
-    slots: dict[str, list[str]] = field(default_factory=dict)
-    labels: dict[str, str] = field(default_factory=lambda: {"notify": "ci", "build": "4711"})
-    granted_at: datetime | None = AT
-    ended_at: datetime | None = None
-    cause: Any = None
-    detail: str = ""
+def one(**changed: Any) -> LeaseValue:
+    """Return a lease, as the feed has it."""
+    values: dict[str, Any] = {
+        **{"id": "01a22148", "key": "job-17", "owner": "shop/ci", "state": "granted"},
+        **{"needs": [NEED], "slots": {}},
+        **{"labels": {"notify": "ci", "build": "4711"}, "priority": 0, "arrival": 1, "ttl": 60.0},
+        **{"hold": None, "forced": False, "asked_at": AT, "granted_at": AT, "hold_until": None},
+        **{"ended_at": None, "cause": None, "detail": "", "outcome": None, "group": None},
+        **{"superseded_by": None, "stop_until": None, "alternatives": None, "offer": None},
+        **{"taken_from": None, "kept": None},
+    }
+    return LeaseValue(**{**values, **changed})
 
 
 def hook_of(tmp_path: Path, *lines: str) -> Hook:
@@ -103,7 +101,7 @@ def test_the_hooks_of_the_page(tmp_path: Path) -> None:
     assert len(hooks) == 7
     assert all(hook.attend for hook in hooks.values())
     labels = {"build": "12", "block": "0190", "play": "77", "webhook": "installer-1"}
-    lease = One(owner="ci", labels=labels)
+    lease = one(owner="ci", labels=labels)
     for hook in hooks.values():
         known = replace(hook, secrets={name: lambda: "s3cret" for name in hook.secrets})
         post = known.post("granted", lease, NOW)
@@ -147,15 +145,15 @@ def test_a_signature_of_the_specification() -> None:
 
 def test_what_concerns_a_hook(tmp_path: Path) -> None:
     """By the label, or by pool; and only of its owners."""
-    lease, other = One(), One(labels={"notify": "other"})
-    assert [hook_of(tmp_path).event(one) for one in (lease, other)] == ["granted", None]
+    lease, other = one(), one(labels={"notify": "other"})
+    assert [hook_of(tmp_path).event(found) for found in (lease, other)] == ["granted", None]
     pools = hook_of(tmp_path, 'pools = ["install/*"]')
-    assert [pools.event(one) for one in (lease, other)] == ["granted", "granted"]
+    assert [pools.event(found) for found in (lease, other)] == ["granted", "granted"]
     assert hook_of(tmp_path, 'pools = ["build/*"]').event(lease) is None
     assert hook_of(tmp_path, 'owners = ["shop/*"]').event(lease) == "granted"
     assert hook_of(tmp_path, 'owners = ["other/*"]').event(lease) is None
     assert hook_of(tmp_path, 'events = ["ended"]').event(lease) is None
-    assert hook_of(tmp_path).event(One(state="waiting")) is None
+    assert hook_of(tmp_path).event(one(state="waiting")) is None
 
 
 def test_labels_stay_in_their_place(tmp_path: Path) -> None:
@@ -166,23 +164,23 @@ def test_labels_stay_in_their_place(tmp_path: Path) -> None:
         'body = {build = "{labels.build}", nested = ["{key}"]}',
     )
     wild = '../x?a=b#c/","admin":"1\r\nHost: y'
-    post = hook.post("granted", One(labels={"build": wild}, key="a&b=c"), NOW)
+    post = hook.post("granted", one(labels={"build": wild}, key="a&b=c"), NOW)
     assert re.fullmatch(r"/builds/[^/?#&=\s]+/run\?key=a%26b%3Dc", post.target)
     assert json.loads(post.body) == {"build": wild, "nested": ["a&b=c"]}
     for build in ("", ".", ".."):
         with pytest.raises(UnfilledError):
-            hook.post("granted", One(labels={"build": build}), NOW)
+            hook.post("granted", one(labels={"build": build}), NOW)
     with pytest.raises(UnfilledError, match="labels build"):
-        hook.post("granted", One(labels={}), NOW)
+        hook.post("granted", one(labels={}), NOW)
 
 
 def test_the_id_of_a_post(tmp_path: Path) -> None:
     """It is the same at each try, and another one for another grant of the same ticket."""
     hook = hook_of(tmp_path)
-    ids = [hook.post("granted", One(), NOW + late).id for late in (0, 60)]
+    ids = [hook.post("granted", one(), NOW + late).id for late in (0, 60)]
     assert ids[0] == ids[1]
-    assert hook.post("granted", One(granted_at=AT.replace(microsecond=1)), NOW).id != ids[0]
-    ended = One(state="ended", ended_at=AT)
+    assert hook.post("granted", one(granted_at=AT.replace(microsecond=1)), NOW).id != ids[0]
+    ended = one(state="ended", ended_at=AT)
     assert hook.post("ended", ended, NOW).id != ids[0]
     assert "." not in ids[0], "it would end the id in the text that is signed"
 
@@ -195,17 +193,17 @@ def test_secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for text in ("", "a\nb", "\u00e4"):
         file.write_text(text)
         with pytest.raises(SecretError, match="token"):
-            hook.post("granted", One(), NOW)
+            hook.post("granted", one(), NOW)
     file.write_text("first\n")
-    assert hook.post("granted", One(), NOW).headers["Authorization"] == "Bearer first"
+    assert hook.post("granted", one(), NOW).headers["Authorization"] == "Bearer first"
     file.write_text("second\n")
-    assert hook.post("granted", One(), NOW).headers["Authorization"] == "Bearer second"
+    assert hook.post("granted", one(), NOW).headers["Authorization"] == "Bearer second"
     file.unlink()
     with pytest.raises(SecretError, match="cannot read"):
-        hook.post("granted", One(), NOW)
+        hook.post("granted", one(), NOW)
     variable = hook_of(tmp_path, *lines, 'secrets.token = {variable = "HOOK"}')
     monkeypatch.setenv("HOOK", "third")
-    assert variable.post("granted", One(), NOW).headers["Authorization"] == "Bearer third"
+    assert variable.post("granted", one(), NOW).headers["Authorization"] == "Bearer third"
 
 
 def test_answers() -> None:

@@ -111,7 +111,7 @@ def test_a_post_without_success_is_repeated(
 
 def test_killed_between_a_post_and_its_place(client: Client, pool: str, hook: Hook) -> None:
     """After the next start the post is repeated, with the same id, and nothing is left out."""
-    process = None
+    process: Server | None = None
 
     def kill(_: Received) -> int:
         if len(receiver.posts) == 0:

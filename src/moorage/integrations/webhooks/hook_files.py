@@ -19,7 +19,7 @@ NAME = re.compile(r"[A-Za-z0-9_-]{1,63}")
 FILE_BYTES_MAX = 1 << 20
 METHODS = ("POST", "PUT")
 EVENTS = ("granted", "ended")
-KEYS = {
+KEYS: dict[str, Any] = {
     **{"url": str, "events": list, "pools": list, "owners": list, "attend": bool, "method": str},
     **{"headers": dict, "body": (dict, list, str), "secrets": dict, "signed_with": str},
     **{"insecure": bool, "ca_file": str},

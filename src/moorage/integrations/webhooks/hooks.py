@@ -5,54 +5,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from fnmatch import fnmatchcase
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from moorage.integrations.webhooks.secret_values import Secret
 from moorage.integrations.webhooks.signatures import signature
 from moorage.integrations.webhooks.templates import UnfilledError, filled, in_address
+from moorage.wire.admission import Lease
+from moorage.wire.changes import LeaseValue
 
 Event = Literal["granted", "ended"]
+
+LeaseOf = Lease | LeaseValue
+"""A lease or ticket, of a list or of the feed."""
 
 LABEL = "notify"
 """The label by which a lease names the hook that it concerns."""
 
 LEASE_NAMES = ("event", "id", "key", "owner", "pool", "cause", "detail")
 """What a template may name, besides `labels.NAME` and `secrets.NAME`."""
-
-
-class NeedOf(Protocol):
-    """Units of a pool."""
-
-    @property
-    def pool(self) -> str:
-        """Its name."""
-        ...
-
-    @property
-    def units(self) -> int:
-        """How many."""
-        ...
-
-
-class LeaseOf(Protocol):
-    """A lease or ticket, of the feed or of a list."""
-
-    id: str
-    key: str
-    owner: str
-    state: Literal["waiting", "granted", "ended"]
-    slots: dict[str, list[str]]
-    labels: dict[str, str]
-    granted_at: datetime | None
-    ended_at: datetime | None
-    cause: Any
-    detail: str
-
-    @property
-    def needs(self) -> Any:
-        """Its pools and units."""
-        ...
 
 
 class Post(NamedTuple):
