@@ -225,7 +225,7 @@ WAIT = "60s"
 def parked(client: Client, pool: str, hook: Hook) -> str:
     """Return a ticket without a process, whose turn has just come."""
     need = [NeedWanted(pool=pool)]
-    wanted = LeaseWanted(needs=need, key="job-18", labels=hook.labels, patience=3600.0, ttl=600.0)
+    wanted = LeaseWanted(needs=need, key=pool, labels=hook.labels, patience=3600.0, ttl=600.0)
     with client.lease(pool):
         ticket = client.admission.ask(wanted).id
         waited_for(client, pool, ticket, by_a_program=True)
