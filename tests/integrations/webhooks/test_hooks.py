@@ -90,7 +90,8 @@ def test_files_that_are_not_valid(tmp_path: Path, line: str, said: str) -> None:
 def test_loopback_needs_no_encryption(tmp_path: Path, url: str) -> None:
     """Nor does another machine that the file permits."""
     assert hook_of(tmp_path, f'url = "{url}"').url == url
-    assert hook_of(tmp_path, 'url = "http://ci.example.com/a"', "insecure = true")
+    other = hook_of(tmp_path, 'url = "http://ci.example.com/a"', "insecure = true")
+    assert other.server == "http://ci.example.com"
 
 
 def test_the_hooks_of_the_page(tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ class Attending:
         self._following = following
         self._hook = following.hook
         self._stopped = stopped
-        self._say = lambda text: say(f"hook {self._hook.name}: {text}")
+        self._tell = say
         self._not_ours: set[str] = set()
 
     def run(self) -> None:
@@ -50,6 +50,9 @@ class Attending:
         while not self._stopped.wait(LOOK_SECONDS):
             with suppress(MoorageError, StrangeAnswerError):  # the follower of the feed reports it
                 self._look()
+
+    def _say(self, text: str) -> None:
+        self._tell(f"hook {self._hook.name}: {text}")
 
     def _look(self) -> None:
         if self._following.is_failing:

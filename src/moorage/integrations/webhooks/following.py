@@ -66,7 +66,7 @@ class Following:
         self.hook = self._hook = hook
         self._file = file
         self._stopped = stopped
-        self._say = lambda text: say(f"hook {hook.name}: {text}")
+        self._tell = say
         self._place = file.read()
         self._stored_at = 0.0
         self._granted: dict[str, datetime | None] = {}
@@ -99,6 +99,9 @@ class Following:
                 self._say(f"trying again: {error}")
                 self._stopped.wait(pause)
                 pause = min(2 * pause, PAUSE_SECONDS_MAX)
+
+    def _say(self, text: str) -> None:
+        self._tell(f"hook {self.hook.name}: {text}")
 
     def _follow(self) -> None:
         if self._place is None:  # the first start: only what happens from now on
