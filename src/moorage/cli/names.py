@@ -23,6 +23,7 @@ HOMES = {
     "lease": "group",
     "login": "signing_in.contexts.login",
     "metal3": "group",
+    "notify": "notify",
     "pool": "group",
     "provider": "group",
     "report": "group.report",
@@ -65,6 +66,7 @@ SUMMARIES = {
     "lease": "List, show, move, hand over and revoke leases and tickets; keep leases in files.",
     "login": "Sign in to the server at URL, which then is the one that other commands address.",
     "metal3": "Limit how many hosts metal3 starts at once.",
+    "notify": "Post to webhooks when leases are granted or end, at least once, until stopped.",
     "pool": "Create, show, change and pause pools.",
     "provider": "Look at providers: hosts, their parts, and what they share; change, drain,...",
     "report": "Show the reporters of nodes and their problems (see also `moorage group`).",
@@ -85,7 +87,7 @@ That help imports no command: all of them take several times as long.
 
 SECTIONS = {
     "Jobs": ("run", "lease", "trap", "simulate"),
-    "Pools and leases": ("pool", "apply", "top"),
+    "Pools and leases": ("pool", "apply", "top", "notify"),
     "The ledger": ("find", "provider", "consumer", "usage", "reshape", "fleet", "explain"),
     "Machines": ("agent", "group", "report"),
     "Ironic and metal3": ("gate", "ironic", "metal3"),
