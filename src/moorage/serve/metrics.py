@@ -50,6 +50,11 @@ _POOL_GAUGES: tuple[tuple[str, str, Callable[[Pool], int | None]], ...] = (
     ("moorage_pool_occupied", "Units that leases occupy.", lambda pool: pool.occupied),
     ("moorage_pool_waiting", "Tickets in the pool's line.", lambda pool: pool.waiting),
     ("moorage_pool_paused", "1: the pool is paused.", lambda pool: int(pool.paused)),
+    (
+        "moorage_pool_sharers",
+        "Sharers with units, tickets or a debt in the pool's fair share.",
+        lambda pool: None if pool.sharing is None else len(pool.sharing.sharers),
+    ),
 )
 
 

@@ -129,6 +129,16 @@ class PacingValue:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FairShareValue:
+    """How a pool is divided among those who share it; `half_life` is in seconds."""
+
+    by: str
+    half_life: float
+    weights: dict[str, int]
+    default: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PoolSpecValue:
     """The settings of a pool; durations are in seconds."""
 
@@ -152,6 +162,10 @@ class PoolSpecValue:
     per_member: int | None
     member_group: str | None
     native_slots: bool | None
+    fair_share: FairShareValue | None
+    cohort: str | None
+    lending: int | None
+    borrowing: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,6 +237,7 @@ class LeaseValue:
     state: State
     priority: int
     arrival: int
+    place: int
     ttl: float | None
     hold: float | None
     labels: dict[str, str]

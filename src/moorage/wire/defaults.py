@@ -21,3 +21,6 @@ PATIENCE_SECONDS = 30.0
 
 PRIORITY_MAX = 1_000_000
 """Highest priority of a ticket; the lowest is its negative."""
+
+HALF_LIFE_SECONDS = 3_600.0
+"""The half-life of a fair share: about as long as a few jobs."""

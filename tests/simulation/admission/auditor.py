@@ -5,8 +5,8 @@ with the package. In short: I1 limit, I2 one holder per slot, I3 gangs whole, I4
 old ones change nothing, I5 nothing leaks, I6 nothing ends before its holder believes so, I7 every
 ticket ends in one way, I8 order, I9 keys, I10 who may release, I11 no unit is free that could be
 granted, I12 pacing, I13 holds, I15 stored sums, I16 time, I18 quotas, I19 slots show exactly their
-leases, I21 pauses end in time. I14 and I20 are the simulation's: restarts, and an end of all
-faults.
+leases, I21 pauses end in time, I22 fair shares. I14 and I20 are the simulation's: restarts, and an
+end of all faults.
 """
 
 from dataclasses import dataclass
@@ -115,6 +115,7 @@ class Auditor:
         standing.slots(self.books, changes)
         self._in_order(changes, granted)
         standing.sums(self.books, self.rows)
+        standing.shares(self.books, self.rows)
         standing.limits(self.books, [one for one in granted if not self._aside(one)])
         standing.tokens(self.books, granted)
         self.grants += len(granted)
@@ -155,6 +156,7 @@ class Auditor:
         if row is None:
             self.rows.pop(name)
             return
+        standing.rises(name, self.rows.get(name), row)
         self.rows[name] = row
         book = self.books.pools.setdefault(name, PoolBook(row.spec))
         before = (book.spec, book.paused, book.paused_until)
@@ -243,6 +245,9 @@ class Auditor:
         ask: Any = asked[0]
         asked = after.priority if after.priority_asked is None else after.priority_asked
         claim(after.needs == ask.needs and asked == ask.priority, "I3", after, "for", ask)
+        (first, *_) = after.needs
+        shared = self.rows[first.pool].spec.fair_share is not None
+        claim(shared or not after.place, "I8", after.id, "has a place of its own:", after.place)
         old = self.books.find(self.successors.get((after.owner, after.key), LeaseId("")))
         places = [ask.priority, *(() if old is None else (old.seen.priority,))]
         standing.as_operators_want(places, ask.forced, after, self.told)

@@ -1,6 +1,6 @@
 """Which tickets may be granted, and which must be: the rule of the line, implemented again.
 
-Scan by (priority, arrival). A ticket that fits everywhere is granted; otherwise its needs are
+Scan by priority, place, arrival. A ticket that fits everywhere is granted; otherwise its needs are
 reserved in each of its pools, as far as units are free, and later tickets see only the rest. A
 ticket for more than the present limit, for a paused pool or above a quota is passed over; so is one
 that only the ledger prevents. Where the jitter makes pacing uncertain, the actual grant decides.
@@ -14,6 +14,11 @@ from tests.simulation.admission.books import Books, claim, units_in
 
 PULL_SILENCE = 10_000_000
 """A client of Boskos that has not polled for this long does not delay others."""
+
+
+def place_of(ticket: Lease) -> tuple[int, int, int]:
+    """Return the place of a ticket in every line."""
+    return (-ticket.priority, ticket.place, ticket.arrival)
 
 
 @dataclass
@@ -53,7 +58,7 @@ class Scan:
                 held[lease.owner] = held.get(lease.owner, 0) + units_in([lease], name)
             self.rooms[name] = Room(self._free(name, free), pool.spec.quota, held, limit)
         self.ledger_free = self.books.capacity - self.books.in_ledger()
-        for ticket in sorted(tickets, key=lambda lease: (-lease.priority, lease.arrival)):
+        for ticket in sorted(tickets, key=place_of):
             self._judge(ticket)
         for ticket in tickets:  # the ledger has no order: a later ticket may have taken it
             if ticket.id in self.must and int(ticket.allocations or 0) > self.ledger_free:

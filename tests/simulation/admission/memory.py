@@ -17,9 +17,9 @@ from moorage.core.service_time import Timeline
 DUE_MAX = 100
 
 
-def rank(lease: Lease) -> tuple[int, int]:
-    """Return the order of a line: higher priority first, then earlier arrival."""
-    return (-lease.priority, lease.arrival)
+def rank(lease: Lease) -> tuple[int, int, int]:
+    """Return the order of a line: higher priority first, then lower place, arrival."""
+    return (-lease.priority, lease.place, lease.arrival)
 
 
 @dataclass

@@ -1,10 +1,88 @@
 """The bugs that `make mutate` plants: one at least for each invariant of admission."""
 
-from tests.simulation.mutation.bug import PRESENCE, SERVICE, SLOTS, Bug
+from tests.simulation.mutation.bug import PRESENCE, SERVICE, SHARES, SLOTS, Bug
 
 CORE = "src/moorage/core/admission"
 
 ADMISSION_BUGS = (
+    Bug(
+        "I22",
+        "the virtual time of a fair share falls",
+        f"{CORE}/fair_share.py",
+        "now=min(TAG_MAX, sharing.now + rise))",
+        "now=min(TAG_MAX, sharing.now + rise if rise % 3 else ticket.place // 2))",
+    ),
+    Bug(
+        "I22",
+        "the virtual time of a fair share stands still",
+        f"{CORE}/fair_share.py",
+        "now=min(TAG_MAX, sharing.now + rise))",
+        "now=sharing.now)",
+        SHARES,
+    ),
+    Bug(
+        "I23",
+        "the pools of a cohort grant units that they have lent",
+        f"{CORE}/cohorts.py",
+        "max(0, min(lends, self._lendable() - self._lent()))",
+        "lends",
+        SHARES,
+    ),
+    Bug(
+        "I23",
+        "who borrows goes before who stays within the limit",
+        f"{CORE}/admit.py",
+        "self.borrowers.append((ticket, kept))",
+        "self._borrow(ticket, kept)",
+        SHARES,
+    ),
+    Bug(
+        "I23",
+        "a pool borrows without bound",
+        f"{CORE}/cohorts.py",
+        "left = self._pools[name].spec.borrowing - self._borrowed[name]",
+        "left = 1_000_000",
+        SHARES,
+    ),
+    Bug(
+        "I22",
+        "the debt of a sharer never decays",
+        f"{CORE}/fair_share.py",
+        "    return int(debt * 0.5 ** ((at - known.at) / share.half_life))\n",
+        "    return debt\n",
+        SHARES,
+    ),
+    Bug(
+        "I22",
+        "a withdrawn ticket is charged",
+        f"{CORE}/fair_share.py",
+        "finish=known.finish - _cost(ticket, units))",
+        "finish=known.finish)",
+    ),
+    Bug(
+        "I22",
+        "a lease costs what was expected, not what it has used",
+        f"{CORE}/fair_share.py",
+        "    finish = known.finish + cost - _cost(lease, units)\n",
+        "    finish = known.finish\n",
+        SHARES,
+    ),
+    Bug(
+        "I22",
+        "weights do not count",
+        f"{CORE}/fair_share.py",
+        "    return share.weights.get(name, share.default)\n",
+        "    return share.default\n",
+        SHARES,
+    ),
+    Bug(
+        "I22",
+        "those that came first are first, whatever they have used",
+        f"{CORE}/fair_share.py",
+        "place = sharing.now + debt_of(sharing, share, name, at) if kept is None else kept",
+        "place = sharing.now",
+        SHARES,
+    ),
     Bug(
         "I21",
         "nobody looks when a pause is over",
@@ -132,8 +210,8 @@ ADMISSION_BUGS = (
         "I8",
         "who came last is first",
         f"{CORE}/admit.py",
-        "return (-ticket.priority, ticket.arrival)",
-        "return (-ticket.priority, -ticket.arrival)",
+        "return (-ticket.priority, ticket.place, ticket.arrival)",
+        "return (-ticket.priority, ticket.place, -ticket.arrival)",
     ),
     Bug(
         "I8",
@@ -160,15 +238,15 @@ ADMISSION_BUGS = (
         "I8",
         "who is made first comes after those with the same priority",
         f"{CORE}/operator_actions.py",
-        "-rank + (arrival < ticket.arrival)",
-        "-rank",
+        "-other[0] + (other[1:] < mine[1:])",
+        "-other[0]",
     ),
     Bug(
         "I8",
         "who was first and was lowered in the same batch stays behind",
         f"{CORE}/operator_actions.py",
         "        if head is not None:\n",
-        "        if head is not None and head[1] != ticket.arrival:\n",
+        "        if head is not None and head[2] != ticket.arrival:\n",
     ),
     Bug(
         "I9",

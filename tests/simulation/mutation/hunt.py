@@ -1,7 +1,7 @@
 """Runs seeds until one of them fails.
 
 Run it as `python -m tests.simulation.mutation.hunt WHAT`: rules, slots, service, fleet, agent,
-provisioning, reporters, metal3, spellings, roots, client, search, presence or reshapes.
+provisioning, reporters, metal3, spellings, roots, client, search, presence, reshapes or shares.
 
 Prints which one, and why. Exit code 1: one has failed; 0: all have passed, nothing was caught.
 """
@@ -32,6 +32,7 @@ from tests.simulation.mutation.bug import (
     RULES,
     SEARCH,
     SERVICE,
+    SHARES,
     SLOTS,
     SPELLINGS,
 )
@@ -62,6 +63,7 @@ TESTS = {
         *(f"tests/core/ledger/reshaping/test_{name}.py" for name in ("own_tree", "vacate")),
         *("tests/service/fleet/test_plans.py", "tests/service/ledger/reshapes/test_leases.py"),
     ),
+    SHARES: tuple(f"tests/core/admission/sharing/test_{n}.py" for n in ("cohorts", "fair_share")),
     SEARCH: ("tests/core/ledger/search/combine/test_related_groups.py",),
     CLIENT: (
         *(f"tests/client/run/test_{name}.py" for name in ("ends", "starters")),

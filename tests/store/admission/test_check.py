@@ -152,8 +152,8 @@ def test_every_page_is_compared(tmp_path: Path, database: str) -> None:
             f"UPDATE lease SET owner = 'x' WHERE id = '{last}'",
             f"UPDATE lease_need SET rank = 7 WHERE lease = '{last}'",
             f"UPDATE outcome SET result = 'x' WHERE lease = '{last}'",
-            "INSERT INTO lease_need (pool, arrival, lease, rank, units, pull, forced, owner,"
-            " state, asked_at) SELECT 'z', arrival, lease, rank, units, pull, forced, owner,"
+            "INSERT INTO lease_need (pool, arrival, lease, rank, place, units, pull, forced, owner,"
+            " state, asked_at) SELECT 'z', arrival, lease, rank, place, units, pull, forced, owner,"
             f" state, asked_at FROM lease_need WHERE lease = '{last}'",
         )
     )

@@ -1,7 +1,8 @@
 """`moorage simulate`: shows the effect of a limit and a pacing before they are applied."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,15 @@ import click
 
 from moorage.cli.support import completion
 from moorage.cli.support.command import administering, at_server
-from moorage.cli.support.durations import AUTO, NONE, DurationType, pacing_parse, pacing_text
+from moorage.cli.support.durations import (
+    AUTO,
+    NONE,
+    DurationType,
+    FairShareType,
+    fair_share_text,
+    pacing_parse,
+    pacing_text,
+)
 from moorage.cli.support.jobs import crowd, history, trace
 from moorage.cli.support.options import WholeNumber, example, json_option, wide_option
 from moorage.cli.support.output import FAILED, USAGE, Failure, show_json
@@ -37,6 +46,7 @@ COLUMNS = (
     Column("p90", right=True),
     Column("p99", right=True),
 )
+OWNER, SHARE = Column("owner"), Column("fair share")
 ACTUAL = "as it was"
 JOBS_MAX = 1_000_000
 """This many jobs take about a gigabyte of memory, and minutes."""
@@ -50,13 +60,30 @@ class Scene:
     """None: no limit, or the replayed history."""
     pacing: str
     stays: Sequence[JobTimes]
+    jobs: Sequence[Job] = ()
+    share: str = NONE
+    """The fair share."""
+    owner: str | None = None
+    """The one whose jobs these are; None: those of all owners."""
 
     @property
     def label(self) -> str:
         """Its name in a chart."""
         if self.pacing == ACTUAL:
             return ACTUAL
-        return f"limit {NONE if self.limit is None else self.limit}, pacing {self.pacing}"
+        shared = "" if self.share == NONE else f", fair share {self.share}"
+        return f"limit {NONE if self.limit is None else self.limit}, pacing {self.pacing}{shared}"
+
+    def by_owner(self) -> list["Scene"]:
+        """Return the jobs of each owner, by name."""
+        owners = sorted({job.owner for job in self.jobs})
+        return [
+            replace(self, owner=owner, stays=[s for job, s in self._pairs() if job.owner == owner])
+            for owner in owners
+        ]
+
+    def _pairs(self) -> Iterator[tuple[Job, JobTimes]]:
+        return zip(self.jobs, self.stays, strict=True)
 
 
 class ListOf(click.ParamType[Any]):
@@ -125,6 +152,14 @@ def _limit(text: str) -> int | None:
     help="Comma-separated pacings to try: INTERVAL[xBURST][+JITTER], auto or none.",
 )
 @click.option(
+    "--fair-share",
+    "shares",
+    type=FairShareType(),
+    multiple=True,
+    help="Fair share to try: owner or project, see `moorage pool create`, or none; repeatable.",
+)
+@click.option("--by-owner", is_flag=True, help="Print a row for the jobs of each owner.")
+@click.option(
     "--seed", type=WholeNumber(0), default=0, help="Seed of the random jitter and spread."
 )
 @click.option(
@@ -143,21 +178,22 @@ def simulate(
     replay: str | None,
     seed: int,
     chart_file: str | None,
+    by_owner: bool,
     wide: bool,
     as_json: bool,
     **pool_options: Any,
 ) -> None:
     """Simulate limits and pacings with the decisions of the server, without waiting.
 
-    Each limit is tried with each pacing on the same jobs. The jobs come from exactly one of --jobs,
-    --trace and --replay.
+    Each limit is tried with each pacing and each fair share on the same jobs. The jobs come from
+    exactly one of --jobs, --trace and --replay.
     """
     if sum(source is not None for source in (jobs, trace_file, replay)) != 1:
         raise Failure(USAGE, "pass exactly one of --jobs, --trace and --replay")
     scenes = []
     if replay is not None:
         name, wanted, comers, stays = _replayed(replay)
-        scenes.append(Scene(None, ACTUAL, stays))
+        scenes.append(Scene(None, ACTUAL, stays, comers))
     else:
         name, wanted = _described(pool_options["pool_file"], pool_options["name"])
         comers = crowd(jobs, spread, seed) if jobs is not None else trace(trace_file or "")
@@ -167,15 +203,23 @@ def simulate(
         raise Failure(USAGE, f"the limit of {name} follows the members of a group: give --limit")
     limits = pool_options["limits"] or [wanted.limit]
     pacings = pool_options["pacings"] or [wanted.pacing]
-    for limit in limits:
-        for pacing in pacings:
-            scenes.append(_scene(name, _fixed(wanted, limit, pacing), comers, seed))
+    given = [None if one == NONE else one for one in pool_options["shares"]]
+    for limit, pacing, share in product(limits, pacings, given or [wanted.fair_share]):
+        tried = replace(_fixed(wanted, limit, pacing), fair_share=share)
+        scenes.append(_scene(name, tried, comers, seed))
     if chart_file is not None:
         _write(chart_file, draw(f"Pool {name}", [Series(one.label, one.stays) for one in scenes]))
+    if by_owner:
+        scenes = [one for scene in scenes for one in scene.by_owner()]
     if as_json:
         show_json([_as_json(scene) for scene in scenes])
     else:
-        show_rows(COLUMNS, [_row(scene) for scene in scenes], wide=wide)
+        more = tuple(
+            column
+            for column, shown in ((OWNER, by_owner), (SHARE, bool(given or wanted.fair_share)))
+            if shown
+        )
+        show_rows((*more, *COLUMNS), [_row(scene, more) for scene in scenes], wide=wide)
 
 
 def _described(pool_file: str | None, name: str | None) -> tuple[str, PoolWanted]:
@@ -215,7 +259,8 @@ def _scene(name: str, wanted: PoolWanted, jobs: list[Job], seed: int) -> Scene:
         )
     except (Error, ValueError) as error:
         raise Failure(USAGE, f"{error}") from None
-    return Scene(wanted.limit, _pacing_shown(wanted.pacing, pacing), stays)
+    shown = _pacing_shown(wanted.pacing, pacing)
+    return Scene(wanted.limit, shown, stays, jobs, fair_share_text(wanted.fair_share))
 
 
 def _pacing_shown(wanted: Pacing | str | None, pacing: Pacing | None) -> str:
@@ -223,10 +268,11 @@ def _pacing_shown(wanted: Pacing | str | None, pacing: Pacing | None) -> str:
     return f"{AUTO} ({shown})" if wanted == AUTO and pacing is not None else shown
 
 
-def _row(scene: Scene) -> list[str]:
+def _row(scene: Scene, more: Sequence[Column]) -> list[str]:
     summed = summary(scene.stays)
     waited = ["-"] * 3 if summed.waited is None else [spoken(one / SECOND) for one in summed.waited]
     return [
+        *(scene.owner or "" if column is OWNER else scene.share for column in more),
         scene.pacing if scene.pacing == ACTUAL else str(scene.limit or NONE),
         "-" if scene.pacing == ACTUAL else scene.pacing,
         f"{summed.jobs} ({summed.never} never start)" if summed.never else str(summed.jobs),
@@ -243,6 +289,8 @@ def _as_json(scene: Scene) -> dict[str, Any]:
     return {
         "limit": scene.limit,
         "pacing": scene.pacing,
+        "fair_share": scene.share,
+        "owner": scene.owner,
         "jobs": summed.jobs,
         "never": summed.never,
         "starts_per_minute": summed.starts_per_minute,

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import msgspec
 
 from moorage.cli.support.documents import YAML_ENDINGS, reason_of, yaml_read
-from moorage.cli.support.durations import NONE, pacing_parse
+from moorage.cli.support.durations import NONE, fair_share_parse, pacing_parse
 from moorage.cli.support.output import USAGE, Failure
 from moorage.cli.support.views.pool_text import PROPERTIES, paced, property_text, wanted_of
 from moorage.wire.admission import DURATIONS, Pacing, Pool, PoolWanted
@@ -91,6 +91,8 @@ def _unknown(name: str, known: Sequence[str]) -> str:
 def _value(name: str, value: Any) -> Any:
     if name == "pacing":
         return _pacing(value)
+    if name == "fair_share" and value is not None:
+        return _fair_share(value)
     if value == NONE:
         return None
     return _seconds(value) if name in DURATIONS else value
@@ -106,6 +108,14 @@ def _pacing(value: Any) -> Any:
         if unknown:
             raise ValueError(_unknown(min(map(str, unknown)), known))
         return {name: one if name == "burst" else _seconds(one) for name, one in value.items()}
+    return value
+
+
+def _fair_share(value: Any) -> Any:
+    if isinstance(value, str):
+        return msgspec.to_builtins(fair_share_parse(value))
+    if isinstance(value, dict):
+        return {name: _seconds(one) if name == "half_life" else one for name, one in value.items()}
     return value
 
 

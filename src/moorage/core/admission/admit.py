@@ -1,6 +1,7 @@
 """The one function that grants.
 
-**The rule.** Tickets are scanned by (priority, arrival); arrival numbers are global. A ticket that
+**The rule.** Tickets are scanned by (priority, place, arrival); arrival numbers are global, and the
+place is 0 except in pools with a fair share (`fair_share.py`). A ticket that
 fits in all its pools is granted. Otherwise its units are set aside in each of its pools, as far as
 they are free, and later tickets see only what remains. A ticket that is passed over (`bars.py`:
 above the present limit, paused, quota used up, nobody polls; or it does not fit into the ledger)
@@ -8,7 +9,7 @@ sets nothing aside. The scan ends when nothing is free. So no later ticket takes
 waits for, and no two gangs each occupy part of what the other needs.
 
 **Why pages of single lines are enough.** Each page has the first tickets of its line; tickets of
-this batch come from the facts. The pages are merged by (priority, arrival), so a ticket is tried
+this batch come from the facts. The pages are merged in the same order, so a ticket is tried
 after all earlier tickets of each of its pools with free units: where a pool's page ends earlier,
 the scan of that pool stops (`TicketsNeeded`). A pool without free units needs no page: it has
 nothing to grant or to set aside. A gang that also needs a pool with free units is in that pool's
@@ -31,6 +32,7 @@ from moorage.core.admission.bars import (
     lacking_labels,
     silence_ends,
 )
+from moorage.core.admission.cohorts import Cohort, cohorts_of
 from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Changes, Facts, Immediate
 from moorage.core.admission.model import FREE, Lease, Need, Pool, Slot
@@ -59,7 +61,7 @@ TryClaim = Callable[[Lease], str | Later | None]
 `LATER`: another batch must try; tickets behind it are not granted either. May raise `Restart`.
 """
 
-Order = tuple[int, int]
+Order = tuple[int, int, int]
 
 _POOL = attrgetter("pool")
 
@@ -103,8 +105,8 @@ def admit(
 
 
 def order(ticket: Lease) -> Order:
-    """Return a ticket's sort key in every line: higher priority first, then earlier arrival."""
-    return (-ticket.priority, ticket.arrival)
+    """Return a ticket's sort key in every line: higher priority, lower place, earlier arrival."""
+    return (-ticket.priority, ticket.place, ticket.arrival)
 
 
 class _Scan:
@@ -130,6 +132,14 @@ class _Scan:
         self.silent_at: dict[str, Instant] = {}
         """By pool, the service time from which a ticket with units set aside is passed over."""
         self.short: dict[str, int] = {}
+        self.cohorts: dict[str, Cohort] = {}
+        """By pool, for pools in a cohort."""
+        self.credit: dict[str, int] = {}
+        """By pool, the units that it may borrow for further tickets of its line."""
+        self.borrowers: list[tuple[Lease, int]] = []
+        """Tickets that would start with borrowed units, and the units set aside for each."""
+        self.outbid: set[str] = set()
+        """Pools whose next ticket can borrow no more, and so no ticket behind it."""
 
     def force(self) -> None:
         """Grant forced tickets, regardless of limit, pacing, cooldown, quota and pause."""
@@ -145,16 +155,21 @@ class _Scan:
     def open(self, asked: Collection[str]) -> None:
         """Count free units in pools that have a line or an `Immediate` request."""
         at, changed = self.moment.at, self.draft.changes.pools
+        if any(pool.spec.cohort is not None for pool in self.facts.pools.values()):
+            pools = [changed.get(name) or pool for name, pool in self.facts.pools.items()]
+            self.cohorts = cohorts_of(self.facts, pools, at)
         for name, stored in self.facts.pools.items():
             pool = changed.get(name) or stored
             if not pool.waiting and name not in asked:
                 continue
-            limit = pool.spec.limit
-            full = limit is not None and pool.occupied >= limit
+            limit, cohort = pool.spec.limit, self.cohorts.get(name)
+            full = limit is not None and pool.occupied >= limit and cohort is None
             if full or pool.paused or not pacing.is_open(pool, at):
                 self.left[name] = {}
                 continue
             self.left[name] = left = free_units(self.facts, pool, at)
+            if cohort is not None:
+                left[FREE], self.credit[name] = cohort.own(name), cohort.most(name)
             for (where, state), units in self.forced.items():
                 if where == name:
                     left[state] = left.get(state, 0) - units
@@ -177,6 +192,8 @@ class _Scan:
             self._run_short(name)
         if self.short:
             raise Restart(TicketsNeeded(self.short))
+        for ticket, aside in self.borrowers:
+            self._borrow(ticket, aside)
 
     def serve(self, request: Immediate) -> None:
         """Grant all tickets of a request if enough is left and its owner may have it, else none."""
@@ -192,8 +209,7 @@ class _Scan:
             self._idle(slot.pool).remove(slot)
             self._use(ticket.needs[0], forced=False)
             arrived = structs.replace(ticket, arrival=self.draft.arrive())
-            self.draft.put(arrived)
-            self.draft.wait(arrived)
+            arrived = self.draft.join(arrived)
             self.draft.grant(arrived, [slot])
             owned = (slot.pool, ticket.owner)
             self.owners[owned] = self.owners.get(owned, 0) + 1
@@ -201,16 +217,27 @@ class _Scan:
     def wake(self) -> None:
         """Set for every pool when time alone may allow a grant."""
         at, changed = self.moment.at, self.draft.changes.pools
+        awaited = self._awaited_cohorts()
         for name, stored in self.facts.pools.items():
             pool = changed.get(name) or stored
             timed = pool.resting or pool.spec.pacing is not None or self.silent_at
             silent_at = self.silent_at.get(name)
             wake_at = pacing.wakes_at(pool, at, silent_at) if pool.waiting and timed else None
+            if pool.resting and not pool.waiting and pool.spec.cohort in awaited:
+                # Others of its cohort wait for what it lends.
+                wake_at = min(
+                    (rest.until for rest in pool.resting if rest.until > at), default=None
+                )
             if pool.paused:
                 wake_at = pool.paused_until  # also without a line: a sweep ends the pause
             if wake_at != pool.wake_at:
                 rests = tuple(rest for rest in pool.resting if rest.until > at)
                 changed[name] = structs.replace(pool, wake_at=wake_at, resting=rests)
+
+    def _awaited_cohorts(self) -> set[str]:
+        """Return the cohorts of which some pool has a line."""
+        pools = [self.draft.pool(name) for name in self.cohorts]
+        return {pool.spec.cohort for pool in pools if pool.waiting and pool.spec.cohort is not None}
 
     def _lines(self) -> tuple[list[Lease], list[tuple[Order, str]]]:
         """Return the tickets to scan, and where the loaded part of each open line ends.
@@ -233,7 +260,7 @@ class _Scan:
             if count >= self.draft.pool(name).waiting or (line is not None and line.whole):
                 continue
             end = None if line is None else line.end
-            ends.append(((-(1 << 62), 0) if end is None else end, name))
+            ends.append(((-(1 << 62), 0, 0) if end is None else end, name))
         tickets.sort(key=order)
         ends.sort(reverse=True)
         return tickets, ends
@@ -266,6 +293,32 @@ class _Scan:
             self._grant(ticket)
         elif refusal != ticket.detail:
             self.draft.put(structs.replace(ticket, detail=refusal))
+
+    def _borrow(self, ticket: Lease, aside: int) -> None:
+        """Grant a ticket with units that other pools lend, or set these aside.
+
+        It comes after all tickets that stay within the limits of their pools; `aside` of its units
+        are its own pool's. It has no allocations.
+        """
+        (need,) = ticket.needs
+        name, cohort = need.pool, self.cohorts[need.pool]
+        if name in self.outbid:
+            return
+        if self._is_passed_over(ticket):  # its owner has got its last units by borrowing them
+            self.draft.changes.unfinished.add(name)
+            return
+        missing, there = need.units - aside, cohort.more(name)
+        open_now = pacing.is_open(self.draft.pool(name), self.moment.at)
+        unasked = ticket.pull and not is_waited_for(ticket) and ticket.id not in self.polled
+        if open_now and missing <= there and not unasked:
+            cohort.take(name, missing)
+            self._own(ticket, need)
+            self.draft.grant(ticket, [])
+            return
+        if not self._leaves(ticket):
+            cohort.take(name, min(there, missing))
+            self._note_silence(ticket, need)
+            self.outbid.add(name)
 
     def _is_passed_over(self, ticket: Lease) -> bool:
         if lacking_labels(self.facts, ticket) is not None:
@@ -337,20 +390,40 @@ class _Scan:
             self.draft.changes.unfinished.add(need.pool)
 
     def _set_aside(self, ticket: Lease) -> None:
-        silent_at = None
-        if is_watched(ticket) or (ticket.pull and ticket.id not in self.polled):
-            ends = silence_ends(ticket)
-            if ends is not None:
-                silent_at = Instant(self.moment.at + ends - self.moment.alive + 1)
         for need in ticket.needs:
             left, there = self.left[need.pool], self._left(need)
             kept = min(max(0, there), need.units)
             kept = self._idle(need.pool).set_aside(need, kept) if kept else 0
             left[need.state] = max(0, left.get(need.state, 0) - kept)
-            if silent_at is not None and there > 0:
-                earlier = self.silent_at.get(need.pool, silent_at)
-                self.silent_at[need.pool] = min(earlier, silent_at)
+            if there > 0:
+                self._note_silence(ticket, need)
+            if need.pool in self.cohorts:
+                self._take(need.pool, kept)
+                if ticket.allocations is not None:  # it does not borrow, and none behind it does
+                    self.credit[need.pool] = 0
+                elif self.credit[need.pool] > 0:
+                    self.borrowers.append((ticket, kept))
+                    self.credit[need.pool] -= need.units - kept
             self._close(need.pool)
+
+    def _note_silence(self, ticket: Lease, need: Need) -> None:
+        """Note when what is set aside for a ticket is free again, because its client is silent."""
+        if not (is_watched(ticket) or (ticket.pull and ticket.id not in self.polled)):
+            return
+        ends = silence_ends(ticket)
+        if ends is not None:
+            silent_at = Instant(self.moment.at + ends - self.moment.alive + 1)
+            earlier = self.silent_at.get(need.pool, silent_at)
+            self.silent_at[need.pool] = min(earlier, silent_at)
+
+    def _take(self, name: str, units: int) -> None:
+        """Count units of a cohort; what its other pools may grant changes with them."""
+        cohort = self.cohorts[name]
+        cohort.take(name, units)
+        for other in [one for one in self.opened if self.cohorts.get(one) is cohort]:
+            self.left[other][FREE] = cohort.own(other)
+            if other != name:
+                self._close(other)
 
     def _grant(self, ticket: Lease) -> None:
         taken = []
@@ -358,16 +431,21 @@ class _Scan:
             if self.facts.pools[need.pool].spec.limit is None:
                 taken += self._idle(need.pool).take(need, need.units)
             self._use(need, forced=ticket.forced)
-            owned = (need.pool, ticket.owner)
-            self.owners[owned] = self.owners.get(owned, 0) + need.units
+            self._own(ticket, need)
         self.draft.grant(ticket, taken)
         for need in ticket.needs:
             self._close(need.pool)
+
+    def _own(self, ticket: Lease, need: Need) -> None:
+        owned = (need.pool, ticket.owner)
+        self.owners[owned] = self.owners.get(owned, 0) + need.units
 
     def _use(self, need: Need, *, forced: bool) -> None:
         left = self.left.get(need.pool)
         if left is not None:
             left[need.state] = left.get(need.state, 0) - need.units
+            if need.pool in self.cohorts:
+                self._take(need.pool, need.units)
         elif forced and self.draft.pool(need.pool).spec.limit is None:
             at = (need.pool, need.state)
             self.forced[at] = self.forced.get(at, 0) + need.units
@@ -388,7 +466,7 @@ class _Scan:
         left = self.left[pool.name]
         states = (FREE,) if pool.spec.limit is not None else pool.awaited
         for state in states:
-            if left.get(state, 0) > 0:
+            if left.get(state, 0) > 0 or self.credit.get(pool.name, 0) > 0:
                 return True
         if not pool.sought or left.get(FREE, 0) <= 0:
             return False

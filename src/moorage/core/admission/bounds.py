@@ -75,6 +75,7 @@ def check_units(facts: Facts, pools: Iterable[Pool], request: LeaseRequest, at: 
         units, most = needed[pool.name], pool.spec.limit
         if most is None:
             most = units_of(pool, _there(facts, pool))
+        most += pool.spec.borrowing
         if request.forced:
             check_slots(facts, pool, request.needs, at)
         elif (lacking := _lacking(facts, pool, request.needs)) is not None:

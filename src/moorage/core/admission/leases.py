@@ -6,7 +6,7 @@ all decisions of a batch; the one exception is a retry that keeps its units.
 
 from msgspec import Struct, structs
 
-from moorage.core.admission import bounds, expiry
+from moorage.core.admission import bounds, cohorts, expiry, fair_share
 from moorage.core.admission.bars import (
     is_silent,
     is_waited_for,
@@ -47,7 +47,7 @@ from moorage.core.admission.requests import (
     pools_of,
     ttl_of,
 )
-from moorage.core.admission.units import is_over, limit_of, units_by_pool
+from moorage.core.admission.units import limit_of, units_by_pool
 from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
@@ -325,6 +325,9 @@ def enter(
     pools = check_request(draft.facts, request)
     bounds.check_asker(pools, request)
     bounds.check_units(draft.facts, pools, request, draft.moment.at)
+    if len(pools) > 1:
+        fair_share.check_alone(pools)
+        cohorts.check_alone(pools)
     if not request.forced:
         for known in pools:
             pool = draft.pool(known.name)
@@ -334,8 +337,7 @@ def enter(
     ticket = ticket_of(draft, pools, request, arrival)
     if place is not None:
         ticket = placed(ticket, place)
-    draft.put(ticket)
-    draft.wait(ticket)
+    ticket = draft.join(ticket, None if place is None else place.place)
     grow(draft, ticket, pools)
     return request.id
 
@@ -463,8 +465,7 @@ def retry(
     if keeps_units and _may_keep(facts, old, new, pools) and all(_suits(one, old) for one in held):
         draft.stop(old, "retried")
         ticket = placed(ticket_of(draft, pools, new, draft.arrive()), old)
-        draft.pay(ticket)
-        draft.start(ticket, held)
+        draft.start(draft.pay(ticket, old), held)
         return draft.changes, new.id
     ended = draft.end(old, "retried")
     if same_key:
@@ -512,7 +513,7 @@ def _may_keep(facts: Facts, old: Lease, new: LeaseRequest, pools: list[Pool]) ->
     if (old.owner, old.allocations, new.allocations) != (new.owner, None, None) or new.forced:
         return False
     for pool in pools:
-        if pool.paused or is_over(pool, limit_of(facts, pool)):
+        if pool.paused or pool.occupied > limit_of(facts, pool):  # what was borrowed goes back
             return False
         left = quota_left(facts, pool, old.owner)
         if left is not None and left < 0:

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 
 from msgspec import structs
 
-from moorage.core.admission import bounds
+from moorage.core.admission import bounds, cohorts, fair_share
 from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Changes, Facts
-from moorage.core.admission.model import Pacing, Pool, PoolSpec, Rest
+from moorage.core.admission.model import Pacing, Pool, PoolSpec, Rest, Sharing
 from moorage.core.admission.pacing import pacing_default
 from moorage.core.admission.requests import check_duration
 from moorage.core.admission.slots import Slots
@@ -41,7 +41,7 @@ def put(
     """Create or replace a pool; an equal spec changes nothing, not even the generation.
 
     Args:
-        facts: with the pool, if it exists.
+        facts: with the pool, if it exists, and the pools of its cohort.
         moment: now.
         wall: wall-clock time, stored in the pool.
         name: path-like, of a-z, 0-9, `.`, `_`, `-`.
@@ -60,6 +60,7 @@ def put(
         check_path("A pool's name", name, POOL_NAME_LENGTH_MAX)
     _check_kind(name, before, spec)
     check_spec(spec)
+    cohorts.check_joins(facts, before, spec)
     if before is None:
         pool = new_pool(name, spec, wall)
     elif before.spec == spec:
@@ -169,6 +170,7 @@ def new_pool(name: str, spec: PoolSpec, wall: Instant) -> Pool:
         wake_at=None,
         created_at=wall,
         updated_at=wall,
+        sharing=None if spec.fair_share is None else Sharing(),
     )
 
 
@@ -236,6 +238,9 @@ def check_spec(spec: PoolSpec) -> None:
     _check_number("quota", spec.quota, 1, MAX_INT)
     _check_number("queue_max", spec.queue_max, 1, QUEUE_MAX_MAX)
     check_labels(spec.labels)
+    if spec.fair_share is not None:
+        fair_share.check_share(spec.fair_share)
+    cohorts.check_cohort(spec)
     bounds.check_spec(spec)
 
 
@@ -254,6 +259,7 @@ def _changed(before: Pool, spec: PoolSpec, moment: Moment, wall: Instant) -> Poo
     return structs.replace(
         before,
         spec=spec,
+        sharing=fair_share.changed(before, spec.fair_share),
         resting=rests,
         paced_at=paced_at,
         generation=before.generation + 1,

@@ -2,7 +2,7 @@
 
 from typing import Any, Literal
 
-from moorage.core.admission.model import Pacing, PoolSpec
+from moorage.core.admission.model import FairShare, Pacing, PoolSpec
 from moorage.core.errors import Code, Error
 from moorage.service.values import microseconds, microseconds_or_none
 from moorage.wire import admission as wire
@@ -26,6 +26,9 @@ def _stored(name: str, value: Any) -> Any:
         return microseconds_or_none(name, value)
     if name == "pacing":
         return pacing_of(value)
+    if name == "fair_share" and value is not None:
+        half_life = microseconds("fair_share.half_life", value.half_life)
+        return FairShare(value.by, half_life, value.weights, value.default)
     return tuple(value) if name == "askers" and value is not None else value
 
 

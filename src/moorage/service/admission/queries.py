@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from moorage.core.admission import pacing, requests
+from moorage.core.admission import fair_share, pacing, requests
 from moorage.core.admission.facts import Changes
 from moorage.core.admission.forecast.statistics import percentiles
 from moorage.core.admission.forecast.why import Standing
@@ -456,6 +456,7 @@ def _pool_view(
         paused_until=None if pool.paused_until is None else Instant(pool.paused_until + back),
         first=first,
         overstay=overstay,
+        shares=tuple(fair_share.shares_of(pool, at)),
     )
 
 

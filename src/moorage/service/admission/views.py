@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
+from moorage.core.admission.fair_share import Share
 from moorage.core.admission.forecast.why import Standing
 from moorage.core.admission.model import Lease, Pool, is_unheard
 from moorage.core.admission.units import Figures
@@ -97,6 +98,8 @@ class PoolView(Struct, frozen=True):
     """When its pause ends by itself, by the wall clock; None: it does not."""
     overstay: OverstayView | None = None
     """The lease that its line waits behind for too long, as of at most a second ago."""
+    shares: tuple[Share, ...] = ()
+    """What each sharer of a fair share has."""
 
 
 class OutcomeCount(Struct, frozen=True):

@@ -38,7 +38,8 @@ def pool_from_body(body: str) -> Pool:
 def pool_row(pool: Pool) -> Row:
     """Write a pool: its key, the columns to search by, its body."""
     spec = pool.spec
-    return (pool.name, spec.quota, pool.gangs, pool.wake_at, spec.member_group, encode(pool))
+    columns = (pool.name, spec.quota, pool.gangs, pool.wake_at, spec.member_group, spec.cohort)
+    return (*columns, encode(pool))
 
 
 def slots_from_bodies(bodies: str | None) -> dict[str, Slot]:
@@ -133,6 +134,7 @@ def need_rows(lease: Lease) -> Iterator[Row]:
             lease.arrival,
             lease.id,
             -lease.priority,
+            lease.place,
             units,
             lease.pull or lease.attended,
             lease.forced,

@@ -7,7 +7,7 @@ from moorage.cli.support.tables import NOTHING, Cell
 from moorage.cli.support.views.cells import id_cells
 from moorage.cli.support.views.pool_text import plain_text, property_text
 from moorage.core.ids import is_normal
-from moorage.wire.admission import DURATIONS, Pacing
+from moorage.wire.admission import DURATIONS, FairShare, Pacing
 
 FIRST = ("reason", "owner")
 """Members that matter most: they come first, because the end of a text may be cut."""
@@ -71,4 +71,6 @@ def _is_empty(value: Any) -> bool:
 def _text(name: str, value: Any) -> str:
     if name == "pacing" and isinstance(value, dict):
         return property_text(name, Pacing(**value))
+    if name == "fair_share" and isinstance(value, dict):
+        return property_text(name, FairShare(**value))
     return property_text(name, value) if name in DURATIONS else plain_text(value)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from msgspec import structs
 
 from moorage.core.admission import expiry, leases, pools
-from moorage.core.admission.admit import TicketsNeeded, admit
+from moorage.core.admission.admit import Order, TicketsNeeded, admit, order
 from moorage.core.admission.bounds import EXEMPT
 from moorage.core.admission.facts import Changes, Facts, Line
 from moorage.core.admission.forecast import statistics
@@ -77,7 +77,7 @@ def simulate_pool(
 
     Args:
         name: of the pool; jitter depends on it.
-        spec: of the pool; all settings apply except `queue_max`.
+        spec: of the pool; all settings apply except `queue_max` and its cohort.
         jobs: in any order. Jobs that arrive at the same time ask in the given order.
         seed: for jitter.
 
@@ -89,7 +89,8 @@ def simulate_pool(
         raise ValueError(
             "A job without a duration never ends in a pool without a hold: set a hold."
         )
-    spec = structs.replace(spec, queue_max=QUEUE_MAX_MAX)
+    alone = {"cohort": None, "lending": None, "borrowing": 0}
+    spec = structs.replace(spec, queue_max=QUEUE_MAX_MAX, **alone)
     return _Stage(name, spec, jobs, seed).play()
 
 
@@ -147,8 +148,8 @@ class _Stage:
         self.arrivals = seed * 1_000_000
         _, self.pool = pools.put(Facts(), _moment(0), Instant(0), name, spec)
         self.leases: dict[LeaseId, Lease] = {}
-        self.line: list[tuple[int, int, LeaseId]] = []
-        """(negated priority, arrival, ticket), sorted."""
+        self.line: list[tuple[Order, LeaseId]] = []
+        """(its order, ticket), sorted."""
         self.ends: list[tuple[int, LeaseId]] = []
         self.held: dict[str, int] = {}
         self.stays = [JobTimes(job.arrives, None, None, job.units) for job in jobs]
@@ -217,10 +218,10 @@ class _Stage:
 
     def _load_more(self, facts: Facts, count: int) -> None:
         line = facts.lines.setdefault(self.name, Line())
-        for _, _, key in self.line[len(line.tickets) : count]:
+        for _, key in self.line[len(line.tickets) : count]:
             line.tickets.append(key)
             facts.leases[key] = self.leases[key]
-        line.end = self.line[len(line.tickets) - 1][:2] if line.tickets else None
+        line.end = self.line[len(line.tickets) - 1][0] if line.tickets else None
         line.whole = count >= len(self.line)
 
     def _ask(self, n: int) -> LeaseRequest:
@@ -239,7 +240,7 @@ class _Stage:
     def _keep(self, at: int, lease: Lease) -> None:
         """Store a row, and update what depends on it."""
         before = self.leases.pop(lease.id, None)
-        place = (-lease.priority, lease.arrival, lease.id)
+        place = (order(before or lease), lease.id)
         if before is not None and before.state == "waiting":
             del self.line[bisect_left(self.line, place)]
         n = int(lease.key)

@@ -17,6 +17,7 @@ from moorage.core.admission.bars import (
     lacking_labels,
 )
 from moorage.core.admission.facts import Facts
+from moorage.core.admission.fair_share import Share, share_of
 from moorage.core.admission.forecast.eta import (
     NEVER,
     Estimate,
@@ -97,6 +98,8 @@ class Standing(Struct, frozen=True):
     code: str
     reason: str
     overdue: bool = False
+    share: Share | None = None
+    """What its sharer has of a pool with a fair share; None: it has none."""
 
 
 NOTHING = Evidence()
@@ -167,15 +170,16 @@ def standing(
         asking: whether this is for a client that has just asked for it.
     """
     position = max(place[need.pool].rank for need in ticket.needs)
+    share = share_of(facts.pools[ticket.needs[0].pool], ticket, moment.at)
     barred = None if ticket.forced else _barred(facts, ticket)
     if barred is not None:
         if not _waits_for_ends(facts, ticket):
-            return Standing(position, None, barred.code, barred.text)
+            return Standing(position, None, barred.code, barred.text, share=share)
         found = eta_of(facts, moment, ticket.needs, place, views)
-        return Standing(position, found.seconds, barred.code, barred.text, found.overdue)
+        return Standing(position, found.seconds, barred.code, barred.text, found.overdue, share)
     if ticket.allocations is not None and ticket.detail:
         text = f"waiting for capacity: {ticket.detail}"
-        return Standing(position, None, "capacity", text)
+        return Standing(position, None, "capacity", text, share=share)
     bound = _bound(facts, moment, ticket, place, views)
     text = bound.text + _aside(facts, moment, ticket, place)
     absent = not asking and bound.code != "poll" and _is_absent(moment, ticket)
@@ -183,7 +187,7 @@ def standing(
         why = "no request waits for it" if ticket.pull else "its client is not connected"
         bound, text = Binding("absent", ""), f"passed over: {why}; {text}"
     estimate = eta_of(facts, moment, ticket.needs, place, views, forced=ticket.forced)
-    return Standing(position, estimate.seconds, bound.code, text, estimate.overdue)
+    return Standing(position, estimate.seconds, bound.code, text, estimate.overdue, share)
 
 
 def eta_of(

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 from msgspec import structs
 
+from moorage.core.admission.fair_share import Share
 from moorage.core.admission.forecast.why import Standing
 from moorage.core.admission.model import Need, is_unconfirmed, record_age
 from moorage.core.admission.requests import LeaseRequest, Proof
@@ -501,4 +502,16 @@ def _standing_shown(standing: Standing) -> wire.Waiting:
         overdue=standing.overdue,
         code=standing.code,
         reason=standing.reason,
+        share=None if standing.share is None else share_shown(standing.share),
+    )
+
+
+def share_shown(share: Share) -> wire.Share:
+    """Convert a share to its wire form."""
+    return wire.Share(
+        name=share.name,
+        weight=share.weight,
+        used=share.used,
+        waiting=share.waiting,
+        debt=share.debt / 1_000,
     )

@@ -223,11 +223,13 @@ CREATE TABLE pool (
     gangs BIGINT NOT NULL,
     wake_at BIGINT,
     body TEXT NOT NULL,
-    member_group TEXT
+    member_group TEXT,
+    cohort TEXT COLLATE "C"
 ) WITH (fillfactor = 50);
 CREATE INDEX pool_wake_at ON pool (wake_at) WHERE wake_at IS NOT NULL;
 CREATE INDEX pool_gangs ON pool (name) WHERE gangs > 0;
 CREATE INDEX pool_member_group ON pool (member_group) WHERE member_group IS NOT NULL;
+CREATE INDEX pool_cohort ON pool (cohort) WHERE cohort IS NOT NULL;
 
 CREATE TABLE slot (
     pool TEXT COLLATE "C" NOT NULL,
@@ -264,12 +266,14 @@ CREATE TABLE lease_due (
 ) WITH (fillfactor = 70);
 CREATE INDEX lease_due_due ON lease_due (due) WHERE due IS NOT NULL;
 
--- One row per lease and pool. `rank` is the negated priority: lines are in ascending order.
+-- One row per lease and pool. `rank` is the negated priority; `place` is 0, or the tag of a fair share. Lines
+-- are in ascending order of rank, place and arrival.
 CREATE TABLE lease_need (
     pool TEXT COLLATE "C" NOT NULL,
     arrival BIGINT NOT NULL,
     lease TEXT COLLATE "C" NOT NULL,
     rank BIGINT NOT NULL,
+    place BIGINT NOT NULL,
     units BIGINT NOT NULL,
     pull BOOLEAN NOT NULL,
     forced BOOLEAN NOT NULL,
@@ -283,7 +287,7 @@ CREATE TABLE lease_need (
     PRIMARY KEY (pool, arrival, lease)
 );
 -- The index contains all columns that decide which tickets of a line are certain to be passed over.
-CREATE INDEX lease_need_line ON lease_need (pool, rank, arrival) INCLUDE (owner, units, forced)
+CREATE INDEX lease_need_line ON lease_need (pool, rank, place, arrival) INCLUDE (owner, units, forced)
     WHERE state = 'waiting';
 CREATE INDEX lease_need_held ON lease_need (pool, granted_at) WHERE state = 'granted';
 CREATE INDEX lease_need_past ON lease_need (pool, ended_at)

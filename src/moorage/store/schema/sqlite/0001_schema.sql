@@ -203,11 +203,13 @@ CREATE TABLE pool (
     gangs INTEGER NOT NULL,
     wake_at INTEGER,
     body TEXT NOT NULL,
-    member_group TEXT
+    member_group TEXT,
+    cohort TEXT
 ) STRICT;
 CREATE INDEX pool_wake_at ON pool (wake_at) WHERE wake_at IS NOT NULL;
 CREATE INDEX pool_gangs ON pool (name) WHERE gangs > 0;
 CREATE INDEX pool_member_group ON pool (member_group) WHERE member_group IS NOT NULL;
+CREATE INDEX pool_cohort ON pool (cohort) WHERE cohort IS NOT NULL;
 
 CREATE TABLE slot (
     pool TEXT NOT NULL,
@@ -244,12 +246,14 @@ CREATE TABLE lease_due (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX lease_due_due ON lease_due (due) WHERE due IS NOT NULL;
 
--- One row per lease and pool. `rank` is the negated priority: lines are in ascending order.
+-- One row per lease and pool. `rank` is the negated priority; `place` is 0, or the tag of a fair share. Lines
+-- are in ascending order of rank, place and arrival.
 CREATE TABLE lease_need (
     pool TEXT NOT NULL,
     arrival INTEGER NOT NULL,
     lease TEXT NOT NULL,
     rank INTEGER NOT NULL,
+    place INTEGER NOT NULL,
     units INTEGER NOT NULL,
     pull INTEGER NOT NULL,
     forced INTEGER NOT NULL,
@@ -263,7 +267,7 @@ CREATE TABLE lease_need (
     PRIMARY KEY (pool, arrival, lease)
 ) STRICT, WITHOUT ROWID;
 -- The index contains all columns that decide which tickets of a line are certain to be passed over.
-CREATE INDEX lease_need_line ON lease_need (pool, rank, arrival, owner, units, forced)
+CREATE INDEX lease_need_line ON lease_need (pool, rank, place, arrival, owner, units, forced)
     WHERE state = 'waiting';
 CREATE INDEX lease_need_held ON lease_need (pool, granted_at) WHERE state = 'granted';
 CREATE INDEX lease_need_past ON lease_need (pool, ended_at)
