@@ -335,6 +335,16 @@ SCOPE_NAMES_MAX = 64
 ASKERS_MAX = 64
 """Entries in a pool's `askers`."""
 
+SHARERS_MAX = 100
+"""Sharers that a pool with a fair share remembers, and weights that it may have: they are in its
+row, which every grant writes; each takes about 40 bytes."""
+
+COHORT_POOLS_MAX = 32
+"""Pools of one cohort: a batch that needs one of them loads all."""
+
+WEIGHT_MAX = 1_000
+"""Highest weight of a sharer."""
+
 PROXY_UNITS_MAX = 1_000
 """Units that one request to the lease proxy may acquire: each of them has a name."""
 

@@ -18,9 +18,9 @@ from moorage.core.service_time import Timeline
 DUE_MAX = 100
 
 
-def rank(lease: Lease) -> tuple[int, int]:
-    """Return the order of a line: higher priority first, then earlier, or later, arrival."""
-    return (-lease.priority, -lease.arrival if lease.newest else lease.arrival)
+def rank(lease: Lease) -> tuple[int, int, int]:
+    """Return the order of a line: higher priority first, then lower place, and earlier arrival."""
+    return (-lease.priority, -lease.arrival if lease.newest else lease.place, lease.arrival)
 
 
 @dataclass

@@ -5,7 +5,8 @@ Pure, like all of the core: facts in, changes out.
 * Values: `model.py`; `facts.py` is what a decision may read and change, `draft.py` collects changes
   and is the only place where stored sums move.
 * Granting: `admit.py` decides what is granted next. `bars.py` defines which tickets are passed
-  over, `units.py` counts free units, `pacing.py` spaces grants.
+  over, `units.py` counts free units, `pacing.py` spaces grants, `fair_share.py` orders a line by
+  what each sharer has used, `cohorts.py` lends units between pools.
 * Leases: `requests.py` defines requests, `alternatives.py` those for any of several needs.
   `leases.py` has the operations of a holder, `expiry.py` what expires and what confirms a grant,
   `late_releases.py` releases that come after the end. `superseding.py` lets only the newest

@@ -6,7 +6,7 @@ all decisions of a batch; the one exception is a retry that keeps its units.
 
 from msgspec import Struct, structs
 
-from moorage.core.admission import bounds, expiry, keeping, templates
+from moorage.core.admission import bounds, cohorts, expiry, fair_share, keeping, templates
 from moorage.core.admission.adaptive import rule as adaptive
 from moorage.core.admission.alternatives import asked, lined_up, remaining
 from moorage.core.admission.bars import (
@@ -52,7 +52,7 @@ from moorage.core.admission.requests import (
     ttl_of,
 )
 from moorage.core.admission.superseding import supersede
-from moorage.core.admission.units import is_over, limit_of, units_by_pool
+from moorage.core.admission.units import limit_of, units_by_pool
 from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
@@ -366,6 +366,9 @@ def enter(
     """
     bounds.check_asker(pools, request)
     bounds.check_units(draft.facts, pools, request, draft.moment.at)
+    if len(pools) > 1:
+        fair_share.check_alone(pools)
+        cohorts.check_alone(pools)
     if not request.forced:
         for known in pools:
             pool = draft.pool(known.name)
@@ -375,8 +378,7 @@ def enter(
     ticket = ticket_of(draft, pools, request, arrival)
     if place is not None:
         ticket = placed(ticket, place)
-    draft.put(ticket)
-    draft.wait(ticket)
+    ticket = draft.join(ticket, None if place is None else place.place)
     grow(draft, ticket, pools)
     return ticket
 
@@ -544,8 +546,7 @@ def _start_again(
     ticket = structs.replace(placed(ticket, old), superseded_by=old.superseded_by)
     if ticket.alternatives:
         ticket = settled(structs.replace(ticket, needs=old.needs), pools)
-    draft.pay(ticket)
-    draft.start(ticket, held)
+    draft.start(draft.pay(ticket, old), held)
 
 
 def _keep_on_retry(pools: list[Pool]) -> bool:
@@ -572,7 +573,7 @@ def _may_keep(facts: Facts, old: Lease, new: LeaseRequest, pools: list[Pool]) ->
     if old.stop_until is not None:
         return False  # its holder is asked to stop
     for pool in pools:
-        if pool.paused or is_over(pool, limit_of(facts, pool)):
+        if pool.paused or pool.occupied > limit_of(facts, pool):  # what was borrowed goes back
             return False
         left = quota_left(facts, pool, old.owner)
         if left is not None and left < 0:

@@ -55,6 +55,19 @@ class Adaptive(Struct, frozen=True):
     """This many throttled starts within one hold cut the limit at once."""
 
 
+class FairShare(Struct, frozen=True):
+    """How a pool is divided among those who share it, see `fair_share.py`."""
+
+    by: str
+    """Who they are: `owner`, `project`, or `label:NAME`."""
+    half_life: int
+    """Microseconds after which half of what a sharer has used no longer counts."""
+    weights: dict[str, int] = {}
+    """By sharer: one with weight 2 gets twice as much as one with weight 1."""
+    default: int = 1
+    """The weight of all others."""
+
+
 class PoolSpec(Struct, frozen=True):
     """A pool's settings, chosen by an operator. Times are microseconds."""
 
@@ -90,6 +103,14 @@ class PoolSpec(Struct, frozen=True):
     """Which request goes first, among those with one priority; see `admit.order`."""
     adaptive: Adaptive | None = None
     """How the limit follows the outcomes of starts; None: only operators change it."""
+    fair_share: FairShare | None = None
+    """None: its line is in the order of arrival."""
+    cohort: str | None = None
+    """The cohort whose pools lend each other units, see `cohorts.py`; None: it is in none."""
+    lending: int | None = None
+    """Units that others of the cohort may borrow; None: all that are unused."""
+    borrowing: int = 0
+    """Units that it may occupy beyond its limit, if others of its cohort lend them."""
 
 
 QUEUE_SHARE = 10
@@ -232,6 +253,32 @@ class Adaptation(Struct, frozen=True):
     last: Step | None = None
 
 
+class Sharer(Struct, frozen=True, array_like=True):
+    """What one sharer of a pool has asked for and used, see `fair_share.py`."""
+
+    finish: int
+    """The tag at which the cost of all that it has asked for ends."""
+    at: Instant
+    """Service time since which its debt decays."""
+    waiting: int = 0
+    """Its tickets in the line."""
+    held: int = 0
+    """Units that its leases occupy."""
+
+
+class Sharing(Struct, frozen=True):
+    """The state of a pool's fair share. Tags are unit-milliseconds per weight."""
+
+    now: int = 0
+    """The virtual time: the tag of a ticket of a sharer without debt. It never falls."""
+    last: int = 0
+    """The largest tag of a ticket so far."""
+    usual: int = 0
+    """Milliseconds that a lease usually lasts, a moving average; 0: none has ended yet."""
+    sharers: dict[str, Sharer] = {}
+    """Those with tickets, leases or a debt; at most `SHARERS_MAX`."""
+
+
 class Pool(Struct, frozen=True):
     """A named limit. `occupied` and `waiting` are stored sums over leases and tickets."""
 
@@ -271,6 +318,8 @@ class Pool(Struct, frozen=True):
     """None: an operator, or Boskos' configuration, has made or changed it."""
     adaptation: Adaptation | None = None
     """The state of its adaptive limit; None: it has none."""
+    sharing: Sharing | None = None
+    """None: it has no fair share, and no ticket in its line has a tag."""
 
 
 class Drain(Struct, frozen=True):
@@ -464,6 +513,10 @@ class Lease(Struct, frozen=True):
     """The lease whose units it has taken over from another owner; None: it was granted in line."""
     held_since: Instant | None = None
     """If it was handed over: the grant of the first lease in its chain, for `hold_max`."""
+    place: int = 0
+    """Its tag in a pool with a fair share: lower goes first among those of its priority."""
+    charge: int = 0
+    """In such a pool: what each of its units adds to its sharer's tags."""
 
 
 class StartOutcome(Struct, frozen=True):

@@ -66,6 +66,11 @@ def limit_of(facts: Facts, pool: Pool) -> int:
     return units_of(pool, facts.grantable(pool.name))
 
 
+def most_of(facts: Facts, pool: Pool) -> int:
+    """Return the most units that one ticket may need: a pool's units, and what it may borrow."""
+    return limit_of(facts, pool) + pool.spec.borrowing
+
+
 def units_of(pool: Pool, slots: int) -> int:
     """Return the units of a pool with this many slots, see `limit_of`."""
     if pool.spec.limit is not None:
@@ -74,8 +79,8 @@ def units_of(pool: Pool, slots: int) -> int:
 
 
 def is_over(pool: Pool, units: int) -> bool:
-    """Are more units occupied than a pool has? Its limit was lowered, or a lease was forced."""
-    return pool.occupied > units
+    """Are more units occupied than a pool may? Its limit was lowered, or a lease was forced."""
+    return pool.occupied > units + pool.spec.borrowing
 
 
 def is_free(slot: Slot | SlotGroup, at: Instant) -> bool:

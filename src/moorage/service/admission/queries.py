@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from moorage.core.admission import pacing, requests
+from moorage.core.admission import fair_share, pacing, requests
 from moorage.core.admission.facts import Changes
 from moorage.core.admission.forecast.statistics import percentiles
 from moorage.core.admission.forecast.why import Standing
@@ -515,6 +515,7 @@ def _pool_view(
         overstay=overstay,
         back=back,
         at=at,
+        shares=tuple(fair_share.shares_of(pool, at)),
     )
 
 

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
+from moorage.core.admission.fair_share import Share
 from moorage.core.admission.forecast.why import Standing
 from moorage.core.admission.model import Lease, Pool, is_unheard
 from moorage.core.admission.units import Figures
@@ -110,6 +111,8 @@ class PoolView(Struct, frozen=True):
     """Microseconds from service time to the wall clock."""
     at: Instant = Instant(0)
     """When it was read, in service time."""
+    shares: tuple[Share, ...] = ()
+    """What each sharer of a fair share has."""
 
 
 class OutcomeCount(Struct, frozen=True):

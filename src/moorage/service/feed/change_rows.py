@@ -44,7 +44,7 @@ async def tails(
         yield tail
 
 
-STORED_IN_MICROSECONDS = admission.DURATIONS | {"interval", "jitter", "idle"}
+STORED_IN_MICROSECONDS = admission.DURATIONS | {"interval", "jitter", "idle", "half_life"}
 """Members that are returned in seconds."""
 
 

@@ -93,7 +93,7 @@ def lines_load(
     queries = []
     for pool, tickets in wanted.items():
         line = facts.lines.setdefault(pool, Line())
-        known, after = line.tickets, line.end or (RANK_LEAST, 0)
+        known, after = line.tickets, line.end or (RANK_LEAST, 0, 0)
         # Reads one more than wanted, to see whether the line continues.
         most, owners = room_of(facts, facts.pools[pool])
         missing = tickets - len(known) + 1
@@ -162,6 +162,7 @@ def pools_query(keys: Keys) -> Query:
             DUE_MAX,
             key_set(keys.quotas),
             key_set(keys.member_groups),
+            key_set(keys.cohorts),
         ),
     )
 
@@ -173,8 +174,8 @@ def _heads_load(facts: Facts, leases: set[LeaseId]) -> Plan[None]:
         return
     results = yield [Query("line_head", (pool,)) for pool in pools]
     for pool, rows in zip(pools, results, strict=True):
-        for rank, arrival in rows:
-            facts.heads[pool] = (rank, arrival)
+        for rank, place, arrival in rows:
+            facts.heads[pool] = (rank, place, arrival)
 
 
 def _pools_load(facts: Facts, needed: set[str]) -> Plan[None]:

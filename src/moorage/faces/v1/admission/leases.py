@@ -9,6 +9,7 @@ import msgspec
 from msgspec import structs
 
 from moorage.core.admission.alternatives import pools_named
+from moorage.core.admission.fair_share import Share
 from moorage.core.admission.forecast.why import Standing
 from moorage.core.admission.handing_over import is_offered
 from moorage.core.admission.model import (
@@ -587,6 +588,18 @@ def _standing_shown(standing: Standing) -> wire.Waiting:
             )
             for one in standing.alternatives
         ],
+        share=None if standing.share is None else share_shown(standing.share),
+    )
+
+
+def share_shown(share: Share) -> wire.Share:
+    """Convert a share to its wire form."""
+    return wire.Share(
+        name=share.name,
+        weight=share.weight,
+        used=share.used,
+        waiting=share.waiting,
+        debt=share.debt / 1_000,
     )
 
 
