@@ -335,6 +335,12 @@ SCOPE_NAMES_MAX = 64
 ASKERS_MAX = 64
 """Entries in a pool's `askers`."""
 
+GRACE_SECONDS_MAX = 3_600
+"""The longest grace of a holder who is asked to stop for another ticket: that one waits for it."""
+
+YIELDING_MAX = 256
+"""Leases that one batch considers asking to stop, for all tickets of a line."""
+
 SHARERS_MAX = 100
 """Sharers that a pool with a fair share remembers, and weights that it may have: they are in its
 row, which every grant writes; each takes about 40 bytes."""

@@ -27,6 +27,7 @@ def sums_differ(facts: Facts) -> list[str]:
         for what, stored, right in (
             ("awaited", pool.awaited, _awaited(line, pool)),
             ("sought", pool.sought, _sought(line, pool)),
+            ("preemptible", pool.preemptible, _preemptible(granted, name)),
         ):
             if stored != right:
                 found.append(f"pool {name}: {what} is {stored}, and should be {right}")
@@ -107,6 +108,14 @@ def _wanted(line: list[Lease], pool: Pool, word: Callable[[Need], str]) -> dict[
         for name in {word(need) for need in own} - {""}:
             least = min(need.units for need in own if word(need) == name)
             found[name] = found.get(name, 0) + least
+    return found
+
+
+def _preemptible(granted: list[Lease], pool: str) -> dict[int, int]:
+    found: dict[int, int] = {}
+    for lease in granted:
+        if lease.preemptible is not None and (units := _units([lease], pool)):
+            found[lease.priority] = found.get(lease.priority, 0) + units
     return found
 
 

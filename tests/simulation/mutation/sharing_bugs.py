@@ -8,14 +8,14 @@ SHARING_BUGS = (
     Bug(
         "I26",
         "the virtual time of a fair share falls",
-        f"{CORE}/fair_share.py",
+        f"{CORE}/sharing/fair_share.py",
         "now=min(TAG_MAX, sharing.now + rise))",
         "now=min(TAG_MAX, sharing.now + rise if rise % 3 else ticket.place // 2))",
     ),
     Bug(
         "I26",
         "the virtual time of a fair share stands still",
-        f"{CORE}/fair_share.py",
+        f"{CORE}/sharing/fair_share.py",
         "now=min(TAG_MAX, sharing.now + rise))",
         "now=sharing.now)",
         SHARES,
@@ -23,7 +23,7 @@ SHARING_BUGS = (
     Bug(
         "I27",
         "the pools of a cohort grant units that they have lent",
-        f"{CORE}/cohorts.py",
+        f"{CORE}/sharing/cohorts.py",
         "max(0, min(lends, self._lendable() - self._lent()))",
         "lends",
         SHARES,
@@ -39,7 +39,7 @@ SHARING_BUGS = (
     Bug(
         "I27",
         "a pool borrows without bound",
-        f"{CORE}/cohorts.py",
+        f"{CORE}/sharing/cohorts.py",
         "left = self._pools[name].spec.borrowing - self._borrowed[name]",
         "left = 1_000_000",
         SHARES,
@@ -47,7 +47,7 @@ SHARING_BUGS = (
     Bug(
         "I26",
         "the debt of a sharer never decays",
-        f"{CORE}/fair_share.py",
+        f"{CORE}/sharing/fair_share.py",
         "    return int(debt * 0.5 ** ((at - known.at) / share.half_life))\n",
         "    return debt\n",
         SHARES,
@@ -55,14 +55,14 @@ SHARING_BUGS = (
     Bug(
         "I26",
         "a withdrawn ticket is charged",
-        f"{CORE}/fair_share.py",
+        f"{CORE}/sharing/fair_share.py",
         "_cost(ticket, (granted or 0) - units)",
         "_cost(ticket, (granted or units) - units)",
     ),
     Bug(
         "I26",
         "a lease costs what was expected, not what it has used",
-        f"{CORE}/fair_share.py",
+        f"{CORE}/sharing/fair_share.py",
         "    finish = known.finish + cost - _cost(lease, units)\n",
         "    finish = known.finish\n",
         SHARES,
@@ -70,7 +70,7 @@ SHARING_BUGS = (
     Bug(
         "I26",
         "weights do not count",
-        f"{CORE}/fair_share.py",
+        f"{CORE}/sharing/fair_share.py",
         "    return share.weights.get(name, share.default)\n",
         "    return share.default\n",
         SHARES,
@@ -78,7 +78,7 @@ SHARING_BUGS = (
     Bug(
         "I26",
         "those that came first are first, whatever they have used",
-        f"{CORE}/fair_share.py",
+        f"{CORE}/sharing/fair_share.py",
         "place = sharing.now + debt_of(sharing, share, name, at) if kept is None else kept",
         "place = sharing.now",
         SHARES,

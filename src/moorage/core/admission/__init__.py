@@ -5,8 +5,7 @@ Pure, like all of the core: facts in, changes out.
 * Values: `model.py`; `facts.py` is what a decision may read and change, `draft.py` collects changes
   and is the only place where stored sums move.
 * Granting: `admit.py` decides what is granted next. `bars.py` defines which tickets are passed
-  over, `units.py` counts free units, `pacing.py` spaces grants, `fair_share.py` orders a line by
-  what each sharer has used, `cohorts.py` lends units between pools.
+  over, `units.py` counts free units, `pacing.py` spaces grants.
 * Leases: `requests.py` defines requests, `alternatives.py` those for any of several needs.
   `leases.py` has the operations of a holder, `expiry.py` what expires and what confirms a grant,
   `late_releases.py` releases that come after the end. `superseding.py` lets only the newest
@@ -18,7 +17,8 @@ Pure, like all of the core: facts in, changes out.
   `templates.py` makes those that requests need, and collects them.
   `slots.py` is about named units and who gets which, `slot_config.py` about which slots exist,
   `slot_changes.py` about what operators do with single slots.
-* `adaptive/` moves the limit of a pool by the outcomes of starts.
+* `adaptive/` moves the limit of a pool by the outcomes of starts; `sharing/` has fair shares,
+  cohorts, and preemption.
 * `forecast/` explains why a ticket waits and for how long; `compat/` has the rules of Boskos and
   the lease proxy.
 

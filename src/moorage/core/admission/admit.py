@@ -37,10 +37,11 @@ from moorage.core.admission.bars import (
     lacking_labels,
     silence_ends,
 )
-from moorage.core.admission.cohorts import Cohort, cohorts_of
 from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Changes, Facts, Immediate
 from moorage.core.admission.model import FREE, Lease, Need, Pool, Slot
+from moorage.core.admission.sharing.cohorts import Cohort, cohorts_of
+from moorage.core.admission.sharing.preemption import FRONT, Stopping, yielding
 from moorage.core.admission.slots import IdleSlots
 from moorage.core.admission.templates import looked_at
 from moorage.core.admission.units import free_units, is_free, limit_of, units_by_pool
@@ -106,6 +107,7 @@ def admit(
     scan.run()
     for one in at_once:
         scan.serve(one)
+    scan.preempt()
     scan.wake()
     scan.note_use()
     return scan.draft.changes
@@ -230,6 +232,54 @@ class _Scan:
             self.draft.grant(arrived, [slot])
             owned = (slot.pool, ticket.owner)
             self.owners[owned] = self.owners.get(owned, 0) + 1
+
+    def preempt(self) -> None:
+        """Have holders asked to stop for tickets that cannot start otherwise. Raises Restart."""
+        pools = []
+        for pool in self.facts.pools.values():
+            if not pool.preemptible and pool.spec.cohort is None:
+                continue
+            now = self.draft.pool(pool.name)
+            ready = now.waiting and not now.paused and pacing.is_open(now, self.moment.at)
+            if ready and yielding(self.facts, pool):
+                pools.append(pool.name)
+        if not pools:
+            return
+        fronts = [self._front(name) for name in pools]
+        if self.short:
+            raise Restart(TicketsNeeded(self.short))
+        stopping = Stopping(self.draft)
+        front = {ticket.id: ticket for tickets in fronts for ticket in tickets}
+        for ticket in sorted(front.values(), key=order):
+            chosen = self._preferred(ticket) if ticket.alternatives else ticket
+            if chosen is not None:
+                stopping.judge(chosen)
+        for lease in stopping.asked.values():
+            self.draft.put(lease)
+        for key, place in stopping.places.items():
+            self.draft.put(structs.replace(front[key], place=place))
+
+    def _front(self, name: str) -> list[Lease]:
+        """Return the first tickets of a line that wait for units only."""
+        line = self.facts.lines.get(name)
+        if line is None:
+            self.short[name] = PAGE
+            return []
+        found = []
+        for known in self.facts.leases.values():
+            ticket = self.draft.changes.leases.get(known.id, known)
+            if ticket is None or ticket.state != "waiting" or ticket.forced or ticket.detail:
+                continue
+            there = line.whole or (line.end is not None and order(ticket) <= line.end)
+            unasked = ticket.pull and not is_waited_for(ticket) and ticket.id not in self.polled
+            if not there or unasked or all(need.pool != name for need in ticket.needs):
+                continue
+            if ticket.alternatives or not self._is_passed_over(ticket):
+                found.append(ticket)
+        loaded = len(line.tickets)
+        if not line.whole and (not found or loaded < PAGE):
+            self.short[name] = max(PAGE, 4 * loaded if loaded >= PAGE else 0)
+        return sorted(found, key=order)[:FRONT]
 
     def wake(self) -> None:
         """Set for every pool when time alone may allow a grant, or ends it as `templates` say."""

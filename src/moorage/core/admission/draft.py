@@ -1,11 +1,12 @@
 """Changes in progress: a decision of several steps sees its own earlier changes."""
 
 from collections.abc import Iterable
+from typing import TypeVar
 from uuid import NAMESPACE_OID, uuid5
 
 from msgspec import structs
 
-from moorage.core.admission import fair_share, pacing
+from moorage.core.admission import pacing
 from moorage.core.admission.alternatives import lined_up, remaining
 from moorage.core.admission.bars import left_until
 from moorage.core.admission.facts import Changes, Facts
@@ -22,6 +23,7 @@ from moorage.core.admission.model import (
 )
 from moorage.core.admission.owners import LEASE_PROXY
 from moorage.core.admission.requests import settled
+from moorage.core.admission.sharing import fair_share
 from moorage.core.admission.slots import (
     LeaseEnd,
     Slots,
@@ -34,6 +36,8 @@ from moorage.core.admission.units import is_gang, lacking, rested, units_by_pool
 from moorage.core.clock import Instant
 from moorage.core.ids import LeaseId
 from moorage.core.service_time import Moment
+
+Key = TypeVar("Key", str, int)
 
 
 class Draft:
@@ -109,9 +113,11 @@ class Draft:
         for name in needed:
             pool = self.pool(name)
             in_use, paced_at = pool.occupied, pool.paced_at
-            units = taken.get(name, 0)
+            units, yields = taken.get(name, 0), pool.preemptible
             if granted and units:
                 in_use += units
+                if ticket.preemptible is not None:
+                    yields = counted(yields, ticket.priority, units)
                 if pool.spec.pacing is not None and not ticket.forced:
                     paced_at = pacing.paid(pool, units, self.moment.at, ticket.arrival)
             awaited, sought, sharing = pool.awaited, pool.sought, pool.sharing
@@ -131,6 +137,7 @@ class Draft:
                 occupied=in_use,
                 paced_at=paced_at,
                 sharing=sharing,
+                preemptible=yields,
             )
 
     def _shared(
@@ -228,6 +235,8 @@ class Draft:
             confirm_by=None,
             heard_until=left_until(self.moment, lease),
             hold_until=None,
+            stop_until=None,
+            preempted_by=None,
             token=None,
             slots={},
         )
@@ -246,7 +255,9 @@ class Draft:
 
         `idle` of them start their cooldown.
         """
-        sharing = pool.sharing
+        sharing, yields = pool.sharing, pool.preemptible
+        if lease.preemptible is not None:
+            yields = counted(yields, lease.priority, -units)
         if sharing is not None:
             used, at = cause != "unconfirmed", self.moment.at
             sharing = fair_share.returns(pool, lease, units, at, used=used)
@@ -255,6 +266,7 @@ class Draft:
             occupied=pool.occupied - units,
             resting=rested(pool.resting, self.moment.at, pool.spec, cause, idle),
             sharing=sharing,
+            preemptible=yields,
         )
 
     def _free(self, lease: Lease, end: LeaseEnd, states: dict[str, str] | None) -> None:
@@ -291,6 +303,12 @@ class Draft:
         """
         for name, units in units_by_pool(ticket.needs).items():
             pool, at = self.pool(name), self.moment.at
+            if old.preemptible != ticket.preemptible:
+                yields = pool.preemptible
+                for one, sign in ((old, -1), (ticket, 1)):
+                    if one.preemptible is not None:
+                        yields = counted(yields, one.priority, sign * units)
+                pool = self.changes.pools[name] = structs.replace(pool, preemptible=yields)
             if pool.sharing is not None:
                 if not is_gang(ticket.needs) and not ticket.newest:
                     ticket = fair_share.tagged(pool, ticket, at, kept)
@@ -304,10 +322,10 @@ def by(newer: LeaseId) -> str:
     return f"by {newer}"
 
 
-def counted(counts: dict[str, int], word: str, more: int) -> dict[str, int]:
-    """Return counts with `more` (may be negative) added to a word; zeros are dropped."""
-    found = {**counts, word: counts.get(word, 0) + more}
-    return {word: count for word, count in found.items() if count}
+def counted(counts: dict[Key, int], key: Key, more: int) -> dict[Key, int]:
+    """Return counts with `more` (may be negative) added to one of them; zeros are dropped."""
+    found = {**counts, key: counts.get(key, 0) + more}
+    return {key: count for key, count in found.items() if count}
 
 
 def grow(draft: Draft, ticket: Lease, pools: Iterable[Pool]) -> None:

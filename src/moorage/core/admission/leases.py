@@ -6,7 +6,7 @@ all decisions of a batch; the one exception is a retry that keeps its units.
 
 from msgspec import Struct, structs
 
-from moorage.core.admission import bounds, cohorts, expiry, fair_share, keeping, templates
+from moorage.core.admission import bounds, expiry, keeping, templates
 from moorage.core.admission.adaptive import rule as adaptive
 from moorage.core.admission.alternatives import asked, lined_up, remaining
 from moorage.core.admission.bars import (
@@ -51,6 +51,7 @@ from moorage.core.admission.requests import (
     settled,
     ttl_of,
 )
+from moorage.core.admission.sharing import cohorts, fair_share
 from moorage.core.admission.superseding import supersede
 from moorage.core.admission.units import limit_of, units_by_pool
 from moorage.core.clock import Instant
@@ -414,6 +415,7 @@ def ticket_of(draft: Draft, pools: list[Pool], request: LeaseRequest, arrival: i
         allocations=request.allocations,
         newest=bounds.order_of(pools) == "newest",
         group=request.group,
+        preemptible=request.preemptible,
         alternatives=request.alternatives,
         choice=_choice_of(request) if request.alternatives else None,
     )
@@ -521,6 +523,8 @@ def retry(
     if new.pull and not how.requeue:
         draft.changes.polled.add(new.id)
     keeps_place = (same and _keep_on_retry(pools)) or (how.requeue and old.owner == GOVERNORS)
+    if old.preempted_by is not None and pools[0].spec.fair_share is not None:
+        keeps_place = False  # it would take what it gives up: its old tag is a low one
     ticket = enter(draft, new, pools, old if keeps_place else None)
     if old.superseded_by is not None:
         late = structs.replace(ticket, superseded_by=old.superseded_by)

@@ -24,7 +24,7 @@ State = enums.State
 Cause = enums.Cause
 Result = enums.Result
 
-UNRETURNED: frozenset[Cause] = frozenset({"revoked", "ttl_over", "superseded"})
+UNRETURNED: frozenset[Cause] = frozenset({"revoked", "ttl_over", "superseded", "preempted"})
 """Causes of ends after which the holder may not know that its lease has ended."""
 
 
@@ -320,6 +320,8 @@ class Pool(Struct, frozen=True):
     """The state of its adaptive limit; None: it has none."""
     sharing: Sharing | None = None
     """None: it has no fair share, and no ticket in its line has a tag."""
+    preemptible: dict[int, int] = {}
+    """Units of leases whose holders may be asked to stop, or are, by their priority."""
 
 
 class Drain(Struct, frozen=True):
@@ -517,6 +519,11 @@ class Lease(Struct, frozen=True):
     """Its tag in a pool with a fair share: lower goes first among those of its priority."""
     charge: int = 0
     """In such a pool: what each of its units adds to its sharer's tags."""
+    preemptible: int | None = None
+    """The grace of its holder, who may be asked to stop for another ticket, see `preemption.py`;
+    None: it may not."""
+    preempted_by: LeaseId | None = None
+    """The ticket for which its holder is asked to stop until `stop_until`."""
 
 
 class StartOutcome(Struct, frozen=True):

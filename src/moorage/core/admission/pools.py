@@ -7,13 +7,14 @@ from collections.abc import Mapping
 
 from msgspec import structs
 
-from moorage.core.admission import bounds, cohorts, fair_share
+from moorage.core.admission import bounds
 from moorage.core.admission.adaptive import rule as adaptive
 from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Changes, Facts
 from moorage.core.admission.model import Adaptive, Pacing, Pool, PoolSpec, Rest, Sharing
 from moorage.core.admission.pacing import pacing_default, shortened
 from moorage.core.admission.requests import check_duration
+from moorage.core.admission.sharing import cohorts, fair_share
 from moorage.core.admission.slots import Slots
 from moorage.core.admission.units import limit_of
 from moorage.core.clock import SECOND, Instant

@@ -4,9 +4,9 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from moorage.core.admission.fair_share import Share
 from moorage.core.admission.forecast.why import Standing
 from moorage.core.admission.model import Lease, Pool, is_unheard
+from moorage.core.admission.sharing.fair_share import Share
 from moorage.core.admission.units import Figures
 from moorage.core.clock import Instant
 from moorage.core.ids import LeaseId

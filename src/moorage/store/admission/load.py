@@ -13,9 +13,10 @@ from moorage.core.admission.bars import room_of
 from moorage.core.admission.facts import Facts, Keys, Line
 from moorage.core.admission.model import Lease, PoolSpec, owner_queue_max
 from moorage.core.admission.owners import BOSKOS, project_of
+from moorage.core.admission.sharing.preemption import yielding
 from moorage.core.clock import Instant
 from moorage.core.ids import LeaseId
-from moorage.core.limits import DUE_MAX
+from moorage.core.limits import DUE_MAX, YIELDING_MAX
 from moorage.core.wishes import suits
 from moorage.store import service_clock
 from moorage.store.admission.rows import (
@@ -99,7 +100,18 @@ def lines_load(
         missing = tickets - len(known) + 1
         room = (most, encode(owners), stuck(pool), alive, f"{BOSKOS}%", _hopeless(facts, pool))
         queries.append(Query("line_load", (pool, *after, missing, *room)))
+    yields: set[str] = set()
+    for pool in wanted:
+        if facts.pools[pool].preemptible or facts.pools[pool].spec.cohort is not None:
+            yields |= yielding(facts, facts.pools[pool])
+    if yields:
+        queries.append(Query("leases_load_yielding", (key_set(yields), YIELDING_MAX)))
     results = yield queries
+    if yields:
+        *results, rows = results
+        for lease in leases_from_rows(rows):
+            if lease.id not in facts.leases:
+                _lease_take(facts, lease)
     found: list[Lease] = []
     for (pool, tickets), rows in zip(wanted.items(), results, strict=True):
         line = facts.lines[pool]

@@ -18,7 +18,6 @@ from moorage.core.admission.bars import (
     lacking_labels,
 )
 from moorage.core.admission.facts import Facts
-from moorage.core.admission.fair_share import Share, share_of
 from moorage.core.admission.forecast.eta import (
     NEVER,
     Estimate,
@@ -31,6 +30,7 @@ from moorage.core.admission.forecast.eta import (
 )
 from moorage.core.admission.forecast.holders import Holders, SlotHolder, held_by, holders_of_slots
 from moorage.core.admission.model import FREE, Lease, Need, Pool
+from moorage.core.admission.sharing.fair_share import Share, share_of
 from moorage.core.admission.units import (
     fitting,
     free_units,

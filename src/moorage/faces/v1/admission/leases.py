@@ -9,7 +9,6 @@ import msgspec
 from msgspec import structs
 
 from moorage.core.admission.alternatives import pools_named
-from moorage.core.admission.fair_share import Share
 from moorage.core.admission.forecast.why import Standing
 from moorage.core.admission.handing_over import is_offered
 from moorage.core.admission.model import (
@@ -22,6 +21,7 @@ from moorage.core.admission.model import (
     record_age,
 )
 from moorage.core.admission.requests import LeaseRequest, Proof
+from moorage.core.admission.sharing.fair_share import Share
 from moorage.core.clock import SECOND
 from moorage.core.errors import Code, Error
 from moorage.core.ids import ConsumerId, LeaseId, ProviderId, is_normal

@@ -104,6 +104,19 @@ WHERE lease.id IN (
         ON lease_need.pool = one.value AND lease_need.state = 'granted'
 );
 
+-- Leases of pools whose holders are asked to stop, then those who may be: the lowest priority first, then the
+-- newest.
+-- name: leases_load_yielding --
+SELECT lease.body, lease_due.heard_until
+FROM json_each(?1) AS one JOIN lease_need
+        ON lease_need.pool = one.value AND lease_need.state = 'granted'
+    JOIN lease ON lease.id = lease_need.lease
+    LEFT JOIN lease_due ON lease_due.lease = lease.id
+WHERE lease.body ->> 'preemptible' IS NOT NULL OR lease.body ->> 'stop_until' IS NOT NULL
+ORDER BY lease.body ->> 'stop_until' IS NULL, lease_need.rank DESC, lease_need.granted_at DESC,
+    lease_need.lease
+LIMIT ?2;
+
 -- Slots, each with its lease, if any.
 -- name: slots_load_by_name --
 SELECT slot.body, lease.body, lease_due.heard_until
