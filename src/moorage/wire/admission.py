@@ -366,7 +366,8 @@ class LeaseWanted:
 
     `any_of`: one of these lists of needs is granted, together with all of `needs`, which may be
     empty then. `choose` says which one if several fit: the one whose pools have the least share of
-    their limits occupied then, or the first.
+    their limits occupied then, or the first. With `preemptible` its holder may be asked to stop for
+    tickets that go before it, and has this grace in seconds.
     """
 
     needs: list[NeedWanted] = field(default_factory=list)
@@ -383,6 +384,7 @@ class LeaseWanted:
     reopen: bool = False
     allocations: AllocationsWanted | None = None
     supersede: SupersedeWanted | None = None
+    preemptible: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -456,7 +458,9 @@ class Lease:
 
     `group` is that of which only the newest request waits; empty: none. `superseded_by` is a later
     request of it; null: there was none while this was live. `stop_until` is when a lease ends whose
-    holder is asked to stop; null: it is not asked.
+    holder is asked to stop; null: it is not asked. `preemptible` is the grace in seconds of a
+    holder who may be asked to stop for other tickets; null: it may not. `preempted_by` is the
+    ticket for which it is asked.
 
     `any_of` has the complete alternatives that were asked for; empty: there were none. Until one of
     them is granted, `needs` says in which lines the ticket is, and for how many units at least.
@@ -493,6 +497,8 @@ class Lease:
     group: str = ""
     superseded_by: str | None = None
     stop_until: datetime | None = None
+    preemptible: float | None = None
+    preempted_by: str | None = None
     late_releases: list[LateRelease] = field(default_factory=list)
     """Of a lease of the lease proxy that is shown alone, see `LateRelease`."""
     any_of: list[list[NeedWanted]] = field(default_factory=list)

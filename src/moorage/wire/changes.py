@@ -339,6 +339,8 @@ class LeaseValue:
     group: str | None
     superseded_by: str | None
     stop_until: datetime | None
+    preemptible: float | None
+    preempted_by: str | None
     alternatives: list[list[NeedValue]] | None
     """What was asked any of; `needs` are its lines until one is granted. Empty or null: none."""
     offer: OfferValue | None

@@ -27,7 +27,7 @@ def sums_differ(facts: Facts) -> list[str]:
         for what, stored, right in (
             ("awaited", pool.awaited, _awaited(line, pool)),
             ("sought", pool.sought, _sought(line, pool)),
-            ("preemptible", pool.preemptible, _preemptible(granted, name)),
+            ("yields", pool.yields, _preemptible(granted, name)),
         ):
             if stored != right:
                 found.append(f"pool {name}: {what} is {stored}, and should be {right}")

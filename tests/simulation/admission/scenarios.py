@@ -6,7 +6,13 @@ from random import Random
 
 from msgspec import structs
 
-from moorage.core.admission.model import FairShare, Need, Pacing, PoolSpec, Slot
+from moorage.core.admission.model import (
+    Need,
+    Pacing,
+    PoolSpec,
+    Slot,
+)
+from moorage.core.admission.sharing.values import FairShare
 from moorage.core.clock import Instant
 from moorage.wire.enums import Order
 from tests.simulation.admission.clients import SECOND, Wishes

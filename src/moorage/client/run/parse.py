@@ -15,6 +15,7 @@ from moorage.client.run.lease.nesting import REFUSE
 from moorage.client.run.process.starters import Starters
 from moorage.client.run.variables import UNLIMITED
 from moorage.client.targets import UNSET, target_of
+from moorage.wire.defaults import GRACE_SECONDS
 from moorage.wire.durations import seconds_of
 
 UNLIMITED_HINT = f"or set {UNLIMITED}=1 if nothing needs to be limited here"
@@ -155,6 +156,9 @@ def wish_of(words: Mapping[str, Any], pid: int, command: Sequence[str] = ()) -> 
     group, cancels = words.get("supersede") or "", bool(words.get("cancel_running"))
     if cancels and not group:
         raise UsageError("--cancel-running needs the group: set it with --supersede")
+    if words.get("grace") and not words.get("preemptible"):
+        raise UsageError("--grace is the time to stop of a lease with --preemptible")
+    grace = duration_of(words, "grace", GRACE_SECONDS) if words.get("preemptible") else None
     return LeaseRequest(
         needs=tuple(sorted(needs.items())),
         ttl=duration_of(words, "ttl", None),
@@ -166,6 +170,7 @@ def wish_of(words: Mapping[str, Any], pid: int, command: Sequence[str] = ()) -> 
         slot_labels=tuple(one for one in slot_labels if one[0] in needs),
         group=group,
         cancel_running=cancels,
+        preemptible=grace,
         any_of=tuple(_labelled(one, dict(slot_labels)) for one in any_of),
         in_order=words.get("choose") == "order",
     )

@@ -20,8 +20,6 @@ page.
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from enum import Enum, auto
-from heapq import heapify, heappop, heappush
-from math import inf
 from operator import attrgetter
 
 from msgspec import Struct, structs
@@ -40,11 +38,11 @@ from moorage.core.admission.bars import (
 from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Changes, Facts, Immediate
 from moorage.core.admission.model import FREE, Lease, Need, Pool, Slot
-from moorage.core.admission.sharing.cohorts import Cohort, cohorts_of
+from moorage.core.admission.sharing.cohorts import Cohort, awaited_in, cohorts_of, merged
 from moorage.core.admission.sharing.preemption import FRONT, Stopping, yielding
 from moorage.core.admission.slots import IdleSlots
 from moorage.core.admission.templates import looked_at
-from moorage.core.admission.units import free_units, is_free, limit_of, units_by_pool
+from moorage.core.admission.units import free_units, is_free, load_of, units_by_pool
 from moorage.core.clock import Instant
 from moorage.core.ids import LeaseId
 from moorage.core.restart import Restart
@@ -212,7 +210,8 @@ class _Scan:
         if self.short:
             raise Restart(TicketsNeeded(self.short))
         if self.borrowers:
-            self._lend()
+            for ticket, aside in merged(self.borrowers, self.outbid):
+                self._borrow(ticket, aside)
 
     def serve(self, request: Immediate) -> None:
         """Grant all tickets of a request if enough is left and its owner may have it, else none."""
@@ -237,7 +236,7 @@ class _Scan:
         """Have holders asked to stop for tickets that cannot start otherwise. Raises Restart."""
         pools = []
         for pool in self.facts.pools.values():
-            if not pool.preemptible and pool.spec.cohort is None:
+            if not pool.yields and pool.spec.cohort is None:
                 continue
             now = self.draft.pool(pool.name)
             ready = now.waiting and not now.paused and pacing.is_open(now, self.moment.at)
@@ -284,7 +283,7 @@ class _Scan:
     def wake(self) -> None:
         """Set for every pool when time alone may allow a grant, or ends it as `templates` say."""
         at, changed = self.moment.at, self.draft.changes.pools
-        awaited = self._awaited_cohorts() if self.cohorts else ()
+        awaited = awaited_in(map(self.draft.pool, self.cohorts)) if self.cohorts else ()
         for name, stored in self.facts.pools.items():
             pool = changed.get(name) or stored
             timed = pool.resting or pool.spec.pacing is not None or self.silent_at
@@ -319,11 +318,6 @@ class _Scan:
                 noted = tracked(pool, self.moment.at)
                 if noted is not pool:
                     changed[name] = noted
-
-    def _awaited_cohorts(self) -> set[str]:
-        """Return the cohorts of which some pool has a line."""
-        pools = [self.draft.pool(name) for name in self.cohorts]
-        return {pool.spec.cohort for pool in pools if pool.waiting and pool.spec.cohort is not None}
 
     def _lines(self) -> tuple[list[Lease], list[tuple[Order, str]]]:
         """Return the tickets to scan, and where the loaded part of each open line ends.
@@ -387,23 +381,6 @@ class _Scan:
         elif refusal != ticket.detail:
             self.draft.put(structs.replace(asked_for, detail=refusal))
 
-    def _lend(self) -> None:
-        """Let tickets borrow: of those that are next in their lines, the earliest goes first.
-
-        Places of two pools cannot be compared, for example the tags of two fair shares.
-        """
-        lines: dict[str, list[tuple[Lease, int]]] = {}
-        for one in reversed(self.borrowers):
-            lines.setdefault(one[0].needs[0].pool, []).append(one)
-        heads = [(-line[-1][0].priority, line[-1][0].arrival, name) for name, line in lines.items()]
-        heapify(heads)
-        while heads:
-            *_, name = heappop(heads)
-            self._borrow(*lines[name].pop())
-            if lines[name] and name not in self.outbid:
-                then, _ = lines[name][-1]
-                heappush(heads, (-then.priority, then.arrival, name))
-
     def _borrow(self, ticket: Lease, aside: int) -> None:
         """Grant a ticket with units that other pools lend, or set these aside.
 
@@ -464,18 +441,10 @@ class _Scan:
         """Return a ticket with the needs of one of these alternatives, as it chooses."""
         if not ticket.alternatives:
             return ticket
-        ordered = len(fitting) == 1 or (ticket.choice is not None and ticket.choice.in_order)
-        needs = fitting[0] if ordered else min(fitting, key=self._load)
+        needs = fitting[0]
+        if len(fitting) > 1 and (ticket.choice is None or not ticket.choice.in_order):
+            needs = min(fitting, key=lambda one: load_of(self.facts, self.draft.pool, one))
         return structs.replace(ticket, needs=needs)
-
-    def _load(self, needs: Needs) -> list[float]:
-        """Return which shares of their limits pools would have occupied, the highest first."""
-        shares = []
-        for name, units in units_by_pool(needs).items():
-            pool = self.draft.pool(name)
-            limit = limit_of(self.facts, pool)
-            shares.append((pool.occupied + units) / limit if limit else inf)
-        return sorted(shares, reverse=True)
 
     def _leaves(self, ticket: Lease) -> bool:
         """Does nobody wait for a pull ticket after this batch, in which it was polled?"""

@@ -16,7 +16,6 @@ from moorage.core.admission.model import (
     FencingToken,
     Lease,
     Pool,
-    Sharing,
     Slot,
     confirmed_until,
     confirms_by,
@@ -24,6 +23,7 @@ from moorage.core.admission.model import (
 from moorage.core.admission.owners import LEASE_PROXY
 from moorage.core.admission.requests import settled
 from moorage.core.admission.sharing import fair_share
+from moorage.core.admission.sharing.values import Sharing
 from moorage.core.admission.slots import (
     LeaseEnd,
     Slots,
@@ -113,7 +113,7 @@ class Draft:
         for name in needed:
             pool = self.pool(name)
             in_use, paced_at = pool.occupied, pool.paced_at
-            units, yields = taken.get(name, 0), pool.preemptible
+            units, yields = taken.get(name, 0), pool.yields
             if granted and units:
                 in_use += units
                 if ticket.preemptible is not None:
@@ -137,7 +137,7 @@ class Draft:
                 occupied=in_use,
                 paced_at=paced_at,
                 sharing=sharing,
-                preemptible=yields,
+                yields=yields,
             )
 
     def _shared(
@@ -255,7 +255,7 @@ class Draft:
 
         `idle` of them start their cooldown.
         """
-        sharing, yields = pool.sharing, pool.preemptible
+        sharing, yields = pool.sharing, pool.yields
         if lease.preemptible is not None:
             yields = counted(yields, lease.priority, -units)
         if sharing is not None:
@@ -266,7 +266,7 @@ class Draft:
             occupied=pool.occupied - units,
             resting=rested(pool.resting, self.moment.at, pool.spec, cause, idle),
             sharing=sharing,
-            preemptible=yields,
+            yields=yields,
         )
 
     def _free(self, lease: Lease, end: LeaseEnd, states: dict[str, str] | None) -> None:
@@ -304,11 +304,11 @@ class Draft:
         for name, units in units_by_pool(ticket.needs).items():
             pool, at = self.pool(name), self.moment.at
             if old.preemptible != ticket.preemptible:
-                yields = pool.preemptible
+                yields = pool.yields
                 for one, sign in ((old, -1), (ticket, 1)):
                     if one.preemptible is not None:
                         yields = counted(yields, one.priority, sign * units)
-                pool = self.changes.pools[name] = structs.replace(pool, preemptible=yields)
+                pool = self.changes.pools[name] = structs.replace(pool, yields=yields)
             if pool.sharing is not None:
                 if not is_gang(ticket.needs) and not ticket.newest:
                     ticket = fair_share.tagged(pool, ticket, at, kept)

@@ -2,6 +2,7 @@
 
 from msgspec import Struct, structs
 
+from moorage.core.admission.sharing.values import FairShare, Sharing
 from moorage.core.clock import SECOND, Instant
 from moorage.core.ids import LeaseId
 from moorage.core.service_time import Moment, Timeline
@@ -55,19 +56,6 @@ class Adaptive(Struct, frozen=True):
     """This many throttled starts within one hold cut the limit at once."""
 
 
-class FairShare(Struct, frozen=True):
-    """How a pool is divided among those who share it, see `fair_share.py`."""
-
-    by: str
-    """Who they are: `owner`, `project`, or `label:NAME`."""
-    half_life: int
-    """Microseconds after which half of what a sharer has used no longer counts."""
-    weights: dict[str, int] = {}
-    """By sharer: one with weight 2 gets twice as much as one with weight 1."""
-    default: int = 1
-    """The weight of all others."""
-
-
 class PoolSpec(Struct, frozen=True):
     """A pool's settings, chosen by an operator. Times are microseconds."""
 
@@ -111,32 +99,6 @@ class PoolSpec(Struct, frozen=True):
     """Units that others of the cohort may borrow; None: all that are unused."""
     borrowing: int = 0
     """Units that it may occupy beyond its limit, if others of its cohort lend them."""
-
-
-QUEUE_SHARE = 10
-"""The owners of a project, or one without a project, may fill a tenth of a line by default."""
-
-SHORT_LINE = 10
-"""Tickets that one owner may have in any line, if it is that long: nobody shares so short a one."""
-
-
-def owner_queue_max(queue_max: int, chosen: int | None = None) -> int:
-    """Return how many tickets of one owner may wait; `chosen`: a pool's `queue_max_per_owner`.
-
-    By default a tenth of the line, so that nobody fills it. But a line of ten, for example that of
-    a program whose jobs all have one owner, is meant for ten jobs.
-    """
-    share = max(queue_max // QUEUE_SHARE, SHORT_LINE)
-    return min(queue_max, share) if chosen is None else chosen
-
-
-def project_queue_max(spec: PoolSpec) -> int:
-    """Return how many tickets of all owners of one project together may wait.
-
-    A project with many tokens must not fill a line that one of them could not fill.
-    """
-    chosen = spec.queue_max_per_owner or 0
-    return max(chosen, owner_queue_max(spec.queue_max))
 
 
 class Rest(Struct, frozen=True):
@@ -253,32 +215,6 @@ class Adaptation(Struct, frozen=True):
     last: Step | None = None
 
 
-class Sharer(Struct, frozen=True, array_like=True):
-    """What one sharer of a pool has asked for and used, see `fair_share.py`."""
-
-    finish: int
-    """The tag at which the cost of all that it has asked for ends."""
-    at: Instant
-    """Service time since which its debt decays."""
-    waiting: int = 0
-    """Its tickets in the line."""
-    held: int = 0
-    """Units that its leases occupy."""
-
-
-class Sharing(Struct, frozen=True):
-    """The state of a pool's fair share. Tags are unit-milliseconds per weight."""
-
-    now: int = 0
-    """The virtual time: the tag of a ticket of a sharer without debt. It never falls."""
-    last: int = 0
-    """The largest tag of a ticket so far."""
-    usual: int = 0
-    """Milliseconds that a lease usually lasts, a moving average; 0: none has ended yet."""
-    sharers: dict[str, Sharer] = {}
-    """Those with tickets, leases or a debt; at most `SHARERS_MAX`."""
-
-
 class Pool(Struct, frozen=True):
     """A named limit. `occupied` and `waiting` are stored sums over leases and tickets."""
 
@@ -320,7 +256,7 @@ class Pool(Struct, frozen=True):
     """The state of its adaptive limit; None: it has none."""
     sharing: Sharing | None = None
     """None: it has no fair share, and no ticket in its line has a tag."""
-    preemptible: dict[int, int] = {}
+    yields: dict[int, int] = {}
     """Units of leases whose holders may be asked to stop, or are, by their priority."""
 
 

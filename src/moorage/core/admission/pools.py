@@ -11,10 +11,17 @@ from moorage.core.admission import bounds
 from moorage.core.admission.adaptive import rule as adaptive
 from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Changes, Facts
-from moorage.core.admission.model import Adaptive, Pacing, Pool, PoolSpec, Rest, Sharing
+from moorage.core.admission.model import (
+    Adaptive,
+    Pacing,
+    Pool,
+    PoolSpec,
+    Rest,
+)
 from moorage.core.admission.pacing import pacing_default, shortened
 from moorage.core.admission.requests import check_duration
 from moorage.core.admission.sharing import cohorts, fair_share
+from moorage.core.admission.sharing.values import Sharing
 from moorage.core.admission.slots import Slots
 from moorage.core.admission.units import limit_of
 from moorage.core.clock import SECOND, Instant

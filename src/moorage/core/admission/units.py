@@ -1,6 +1,7 @@
 """How many units a pool has in all, free, and in cooldown. Each rule is defined here once."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from math import inf
 from operator import attrgetter
 
 from msgspec import Struct
@@ -227,3 +228,13 @@ def rested(
         line = -(-one.until // step) * step
         grid[line] = grid.get(line, 0) + one.units
     return tuple(Rest(Instant(line), grid[line]) for line in sorted(grid))
+
+
+def load_of(facts: Facts, pool_of: Callable[[str], Pool], needs: Sequence[Need]) -> list[float]:
+    """Return which shares of their limits pools would have occupied, the highest first."""
+    shares = []
+    for name, units in units_by_pool(needs).items():
+        pool = pool_of(name)
+        limit = limit_of(facts, pool)
+        shares.append((pool.occupied + units) / limit if limit else inf)
+    return sorted(shares, reverse=True)

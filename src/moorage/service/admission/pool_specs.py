@@ -3,7 +3,12 @@
 from dataclasses import asdict
 from typing import Any, Literal
 
-from moorage.core.admission.model import Adaptive, FairShare, Pacing, PoolSpec
+from moorage.core.admission.model import (
+    Adaptive,
+    Pacing,
+    PoolSpec,
+)
+from moorage.core.admission.sharing.values import FairShare
 from moorage.core.errors import Code, Error
 from moorage.service.values import microseconds, microseconds_or_none
 from moorage.wire import admission as wire

@@ -6,13 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from moorage.core.admission import fair_share, pacing, requests
+from moorage.core.admission import pacing, requests
 from moorage.core.admission.facts import Changes
 from moorage.core.admission.forecast.statistics import percentiles
 from moorage.core.admission.forecast.why import Standing
 from moorage.core.admission.handing_over import is_offered_to
 from moorage.core.admission.model import Lease, Pool, State, since_of
 from moorage.core.admission.pools import not_found
+from moorage.core.admission.sharing import fair_share
 from moorage.core.admission.units import SlotGroup, figures_of, units_by_pool
 from moorage.core.clock import HOUR, SECOND, Instant
 from moorage.core.counting import counted

@@ -10,8 +10,9 @@ from collections.abc import Callable, Sequence
 from moorage.core.admission.admit import order
 from moorage.core.admission.alternatives import pools_named
 from moorage.core.admission.bars import room_of
+from moorage.core.admission.bounds import owner_queue_max
 from moorage.core.admission.facts import Facts, Keys, Line
-from moorage.core.admission.model import Lease, PoolSpec, owner_queue_max
+from moorage.core.admission.model import Lease, PoolSpec
 from moorage.core.admission.owners import BOSKOS, project_of
 from moorage.core.admission.sharing.preemption import yielding
 from moorage.core.clock import Instant
@@ -102,7 +103,7 @@ def lines_load(
         queries.append(Query("line_load", (pool, *after, missing, *room)))
     yields: set[str] = set()
     for pool in wanted:
-        if facts.pools[pool].preemptible or facts.pools[pool].spec.cohort is not None:
+        if facts.pools[pool].yields or facts.pools[pool].spec.cohort is not None:
             yields |= yielding(facts, facts.pools[pool])
     if yields:
         queries.append(Query("leases_load_yielding", (key_set(yields), YIELDING_MAX)))

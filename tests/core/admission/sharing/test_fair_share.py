@@ -7,7 +7,10 @@ import pytest
 from msgspec import structs
 
 from moorage.core.admission import fair_share
-from moorage.core.admission.model import FairShare, Pool, Sharing
+from moorage.core.admission.model import (
+    Pool,
+)
+from moorage.core.admission.sharing.values import FairShare, Sharing
 from moorage.core.clock import SECOND
 from moorage.core.errors import Code
 from moorage.core.limits import SHARERS_MAX, WEIGHT_MAX

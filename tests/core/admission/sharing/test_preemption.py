@@ -4,7 +4,10 @@ import random
 
 import pytest
 
-from moorage.core.admission.model import FairShare, Lease
+from moorage.core.admission.model import (
+    Lease,
+)
+from moorage.core.admission.sharing.values import FairShare
 from moorage.core.clock import SECOND
 from moorage.core.errors import Code
 from moorage.core.limits import GRACE_SECONDS_MAX

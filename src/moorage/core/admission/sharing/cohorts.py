@@ -13,10 +13,11 @@ fixed limit, and a request for its units names no other pool.
 Source: docs/decisions/0068-fair-share-and-cohorts.md.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
+from heapq import heapify, heappop, heappush
 
 from moorage.core.admission.facts import Facts
-from moorage.core.admission.model import FREE, Pool, PoolSpec
+from moorage.core.admission.model import FREE, Lease, Pool, PoolSpec
 from moorage.core.admission.units import free_units
 from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
@@ -86,6 +87,34 @@ def cohorts_of(facts: Facts, pools: Iterable[Pool], at: Instant) -> dict[str, Co
         cohort = Cohort(facts, group, at)
         found |= {pool.name: cohort for pool in group}
     return found
+
+
+def merged(
+    borrowers: Iterable[tuple[Lease, int]], closed: Collection[str]
+) -> Iterator[tuple[Lease, int]]:
+    """Yield those that would borrow: of the next of each line, who asked first with its priority.
+
+    Places of two pools cannot be compared, for example the tags of two fair shares. What is
+    `closed` meanwhile yields no more.
+    """
+    lines: dict[str, list[tuple[Lease, int]]] = {}
+    for one in borrowers:
+        lines.setdefault(one[0].needs[0].pool, []).append(one)
+    for line in lines.values():
+        line.reverse()
+    heads = [(-line[-1][0].priority, line[-1][0].arrival, name) for name, line in lines.items()]
+    heapify(heads)
+    while heads:
+        *_, name = heappop(heads)
+        yield lines[name].pop()
+        if lines[name] and name not in closed:
+            then, _ = lines[name][-1]
+            heappush(heads, (-then.priority, then.arrival, name))
+
+
+def awaited_in(pools: Iterable[Pool]) -> set[str]:
+    """Return the cohorts of those of these pools that have a line."""
+    return {pool.spec.cohort for pool in pools if pool.waiting and pool.spec.cohort is not None}
 
 
 def check_alone(pools: Iterable[Pool]) -> None:

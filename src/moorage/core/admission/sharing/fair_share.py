@@ -24,9 +24,13 @@ from collections.abc import Iterable
 
 from msgspec import Struct, structs
 
-from moorage.core.admission.model import FairShare, Lease, Pool, Sharer, Sharing
+from moorage.core.admission.model import (
+    Lease,
+    Pool,
+)
 from moorage.core.admission.owners import project_of
 from moorage.core.admission.requests import check_duration
+from moorage.core.admission.sharing.values import FairShare, Sharer, Sharing
 from moorage.core.clock import SECOND, Instant
 from moorage.core.counting import counted
 from moorage.core.errors import Code, Error

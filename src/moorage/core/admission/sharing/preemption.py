@@ -45,11 +45,11 @@ FRONT = 16
 def yielding(facts: Facts, pool: Pool) -> set[str]:
     """Return the pools of which leases may be asked to stop for tickets in the line of a pool."""
     cohort = pool.spec.cohort
-    found = {pool.name} if pool.preemptible else set()
+    found = {pool.name} if pool.yields else set()
     if cohort is None:
         return found
     mates = (one for one in facts.pools.values() if one.spec.cohort == cohort)
-    return found | {one.name for one in mates if one.preemptible}
+    return found | {one.name for one in mates if one.yields}
 
 
 class Stopping:
