@@ -8,7 +8,7 @@ granted, I12 pacing, I13 holds, I15 stored sums, I16 time, I18 quotas, I19 slots
 leases, I21 pauses end in time, I22 only the newest of a group waits, I23 pools on demand stay while
 they are used, I24 who takes over a lease was offered it, and nothing else of it changes, I25 what
 is kept for inspection has an end, I26 fair shares. I14 and I20 are the simulation's: restarts, and
-an end of all faults. I27, cohorts, is of tests/core/admission/sharing.
+an end of all faults. I27, cohorts, and I28, preemption, are of tests/core/admission/sharing.
 """
 
 from collections.abc import Iterator

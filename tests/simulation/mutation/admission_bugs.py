@@ -128,7 +128,7 @@ ADMISSION_BUGS = (
         "I1",
         "a lowered limit is not looked at",
         f"{CORE}/bars.py",
-        "if units > limit_of(facts, pool):",
+        "if units > most_of(facts, pool):",
         "if units > 1_000_000:",
     ),
     Bug(
@@ -343,8 +343,12 @@ ADMISSION_BUGS = (
         "I11",
         "a line that was read in part is taken for the whole",
         f"{CORE}/admit.py",
-        "        if self.short:\n            raise Restart(TicketsNeeded(self.short))\n",
-        "",
+        """            raise Restart(TicketsNeeded(self.short))
+        if self.borrowers:
+""",
+        """            pass
+        if self.borrowers:
+""",
     ),
     Bug(
         "I12",

@@ -69,7 +69,10 @@ TESTS = {
         *(f"tests/core/ledger/reshaping/test_{name}.py" for name in ("own_tree", "vacate")),
         *("tests/service/fleet/test_plans.py", "tests/service/ledger/reshapes/test_leases.py"),
     ),
-    SHARES: tuple(f"tests/core/admission/sharing/test_{n}.py" for n in ("cohorts", "fair_share")),
+    SHARES: tuple(
+        f"tests/core/admission/sharing/test_{name}.py"
+        for name in ("preemption", "cohorts", "fair_share")
+    ),
     SEARCH: ("tests/core/ledger/search/combine/test_related_groups.py",),
     CLIENT: (
         *(f"tests/client/run/test_{name}.py" for name in ("ends", "starters")),

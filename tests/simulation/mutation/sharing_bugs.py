@@ -9,15 +9,15 @@ SHARING_BUGS = (
         "I26",
         "the virtual time of a fair share falls",
         f"{CORE}/sharing/fair_share.py",
-        "now=min(TAG_MAX, sharing.now + rise))",
-        "now=min(TAG_MAX, sharing.now + rise if rise % 3 else ticket.place // 2))",
+        "now=min(TAG_MAX, sharing.now + rise), sharers=present)",
+        "now=sharing.now + rise if rise % 3 else ticket.place // 2, sharers=present)",
     ),
     Bug(
         "I26",
         "the virtual time of a fair share stands still",
         f"{CORE}/sharing/fair_share.py",
-        "now=min(TAG_MAX, sharing.now + rise))",
-        "now=sharing.now)",
+        "now=min(TAG_MAX, sharing.now + rise), sharers=present)",
+        "sharers=present)",
         SHARES,
     ),
     Bug(
@@ -81,6 +81,67 @@ SHARING_BUGS = (
         f"{CORE}/sharing/fair_share.py",
         "place = sharing.now + debt_of(sharing, share, name, at) if kept is None else kept",
         "place = sharing.now",
+        SHARES,
+    ),
+    Bug(
+        "I28",
+        "the units of a lease that is asked to stop are granted at once",
+        f"{CORE}/admit.py",
+        "        for lease in stopping.asked.values():\n            self.draft.put(lease)\n",
+        """        for lease in stopping.asked.values():
+            self.draft.end(lease, "preempted")
+""",
+        SHARES,
+    ),
+    Bug(
+        "I28",
+        "who did not permit it is asked to stop",
+        f"{CORE}/sharing/preemption.py",
+        "elif lease.preemptible is not None and self._is_of_use(lease):",
+        "elif self._is_of_use(lease):",
+        SHARES,
+    ),
+    Bug(
+        "I28",
+        "equal priorities preempt each other for ever",
+        f"{CORE}/sharing/preemption.py",
+        "return lease.priority < ticket.priority",
+        "return lease.priority <= ticket.priority",
+        SHARES,
+    ),
+    Bug(
+        "I28",
+        "a preempted lease has no end",
+        f"{CORE}/expiry.py",
+        '        return "superseded" if lease.preempted_by is None else "preempted"\n',
+        '        return "superseded"\n',
+        SHARES,
+    ),
+    Bug(
+        "I28",
+        "what is stopping already does not count",
+        f"{CORE}/sharing/preemption.py",
+        "            if lease.stop_until is not None:\n                self._count(lease, -1)\n",
+        "            if lease.stop_until is not None:\n                pass\n",
+        SHARES,
+    ),
+    Bug(
+        "I28",
+        "holders are asked although all of them are not enough",
+        f"{CORE}/sharing/preemption.py",
+        """            self._units, self._shares = before
+            return None
+""",
+        """            return found
+""",
+        SHARES,
+    ),
+    Bug(
+        "I28",
+        "who has more takes from who has less",
+        f"{CORE}/sharing/preemption.py",
+        "gets * weight_of(share, other) <= keeps * weight_of(share, mine)",
+        "gets * weight_of(share, other) > keeps * weight_of(share, mine)",
         SHARES,
     ),
 )

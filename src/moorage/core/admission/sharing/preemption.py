@@ -136,7 +136,8 @@ class Stopping:
 
     def _choices(self, ticket: Lease, need: Need) -> Iterator[Lease]:
         """Yield leases in the order in which they are asked."""
-        own, others = [], []
+        own: list[Lease] = []
+        others: list[Lease] = []
         for lease in self._yielding:
             mine = any(one.pool == need.pool for one in lease.needs)
             (own if mine else others).append(lease)
