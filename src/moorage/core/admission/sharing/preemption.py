@@ -141,8 +141,10 @@ class Stopping:
         for lease in self._yielding:
             mine = any(one.pool == need.pool for one in lease.needs)
             (own if mine else others).append(lease)
-        if self._within(need) < need.units:
-            yield from own
+        for lease in own:
+            if self._within(need) >= need.units:
+                break
+            yield lease
         if self._pools[need.pool].spec.cohort is not None:
             yield from others
 
