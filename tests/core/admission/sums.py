@@ -16,18 +16,19 @@ def sums_differ(facts: Facts) -> list[str]:
     found: list[str] = []
     live = [lease for lease in facts.leases.values() if lease.state != "ended"]
     granted = [lease for lease in live if lease.state == "granted"]
+    preemptible = [lease for lease in granted if lease.preemptible is not None]
     waiting = [lease for lease in live if lease.state == "waiting"]
     for name, pool in facts.pools.items():
         line = [lease for lease in waiting if name in _lines(lease)]
         sums = {
             "occupied": (pool.occupied, _units(granted, name)),
+            "yields": (pool.yields, _units(preemptible, name)),
             "waiting": (pool.waiting, len(line)),
             "gangs": (pool.gangs, sum(len(_lines(lease)) > 1 for lease in line)),
         }
         for what, stored, right in (
             ("awaited", pool.awaited, _awaited(line, pool)),
             ("sought", pool.sought, _sought(line, pool)),
-            ("yields", pool.yields, _preemptible(granted, name)),
         ):
             if stored != right:
                 found.append(f"pool {name}: {what} is {stored}, and should be {right}")
@@ -108,14 +109,6 @@ def _wanted(line: list[Lease], pool: Pool, word: Callable[[Need], str]) -> dict[
         for name in {word(need) for need in own} - {""}:
             least = min(need.units for need in own if word(need) == name)
             found[name] = found.get(name, 0) + least
-    return found
-
-
-def _preemptible(granted: list[Lease], pool: str) -> dict[int, int]:
-    found: dict[int, int] = {}
-    for lease in granted:
-        if lease.preemptible is not None and (units := _units([lease], pool)):
-            found[lease.priority] = found.get(lease.priority, 0) + units
     return found
 
 

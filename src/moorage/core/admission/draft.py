@@ -1,7 +1,6 @@
 """Changes in progress: a decision of several steps sees its own earlier changes."""
 
 from collections.abc import Iterable
-from typing import TypeVar
 from uuid import NAMESPACE_OID, uuid5
 
 from msgspec import structs
@@ -36,8 +35,6 @@ from moorage.core.admission.units import is_gang, lacking, rested, units_by_pool
 from moorage.core.clock import Instant
 from moorage.core.ids import LeaseId
 from moorage.core.service_time import Moment
-
-Key = TypeVar("Key", str, int)
 
 
 class Draft:
@@ -117,7 +114,7 @@ class Draft:
             if granted and units:
                 in_use += units
                 if ticket.preemptible is not None:
-                    yields = counted(yields, ticket.priority, units)
+                    yields += units
                 if pool.spec.pacing is not None and not ticket.forced:
                     paced_at = pacing.paid(pool, units, self.moment.at, ticket.arrival)
             awaited, sought, sharing = pool.awaited, pool.sought, pool.sharing
@@ -257,7 +254,7 @@ class Draft:
         """
         sharing, yields = pool.sharing, pool.yields
         if lease.preemptible is not None:
-            yields = counted(yields, lease.priority, -units)
+            yields -= units
         if sharing is not None:
             used, at = cause != "unconfirmed", self.moment.at
             sharing = fair_share.returns(pool, lease, units, at, used=used)
@@ -303,11 +300,9 @@ class Draft:
         """
         for name, units in units_by_pool(ticket.needs).items():
             pool, at = self.pool(name), self.moment.at
-            if old.preemptible != ticket.preemptible:
-                yields = pool.yields
-                for one, sign in ((old, -1), (ticket, 1)):
-                    if one.preemptible is not None:
-                        yields = counted(yields, one.priority, sign * units)
+            more = (ticket.preemptible is not None) - (old.preemptible is not None)
+            if more:
+                yields = pool.yields + more * units
                 pool = self.changes.pools[name] = structs.replace(pool, yields=yields)
             if pool.sharing is not None:
                 if not is_gang(ticket.needs) and not ticket.newest:
@@ -322,10 +317,10 @@ def by(newer: LeaseId) -> str:
     return f"by {newer}"
 
 
-def counted(counts: dict[Key, int], key: Key, more: int) -> dict[Key, int]:
-    """Return counts with `more` (may be negative) added to one of them; zeros are dropped."""
-    found = {**counts, key: counts.get(key, 0) + more}
-    return {key: count for key, count in found.items() if count}
+def counted(counts: dict[str, int], word: str, more: int) -> dict[str, int]:
+    """Return counts with `more` (may be negative) added to a word; zeros are dropped."""
+    found = {**counts, word: counts.get(word, 0) + more}
+    return {word: count for word, count in found.items() if count}
 
 
 def grow(draft: Draft, ticket: Lease, pools: Iterable[Pool]) -> None:

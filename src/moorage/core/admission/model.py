@@ -256,8 +256,8 @@ class Pool(Struct, frozen=True):
     """The state of its adaptive limit; None: it has none."""
     sharing: Sharing | None = None
     """None: it has no fair share, and no ticket in its line has a tag."""
-    yields: dict[int, int] = {}
-    """Units of leases whose holders may be asked to stop, or are, by their priority."""
+    yields: int = 0
+    """Units of leases whose holders may be asked to stop, or are."""
 
 
 class Drain(Struct, frozen=True):
