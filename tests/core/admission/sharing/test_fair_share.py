@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from moorage.core.admission import fair_share
 from moorage.core.admission.model import (
     Pool,
 )
+from moorage.core.admission.sharing import fair_share
 from moorage.core.admission.sharing.values import FairShare, Sharing
 from moorage.core.clock import SECOND
 from moorage.core.errors import Code
