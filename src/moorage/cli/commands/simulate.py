@@ -238,7 +238,7 @@ def simulate(
     scenes = []
     if replay is not None:
         name, wanted, comers, stays = _replayed(replay)
-        scenes.append(Scene(None, ACTUAL, stays, comers))
+        scenes.append(Scene(None, ACTUAL, stays, jobs=comers))
     else:
         name, wanted = _described(pool_options["pool_file"], pool_options["name"])
         comers = crowd(jobs, spread, seed) if jobs is not None else trace(trace_file or "")

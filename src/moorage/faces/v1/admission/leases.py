@@ -505,6 +505,9 @@ def record_text(record: dict[str, Any]) -> str:
     return msgspec.json.encode(record, order="deterministic").decode()
 
 
+CHOOSE: dict[bool, Choose] = {True: "order", False: "least_loaded"}
+
+
 def lease_shown(view: LeaseView, mine: bool) -> wire.Lease:
     """Convert a lease to its wire form.
 
@@ -519,7 +522,7 @@ def lease_shown(view: LeaseView, mine: bool) -> wire.Lease:
         state=lease.state,
         needs=list(map(_need_shown, lease.needs)),
         any_of=_any_of_shown(lease) if lease.alternatives else [],
-        choose=lease.choice and ("order" if lease.choice.in_order else "least_loaded"),
+        choose=None if lease.choice is None else CHOOSE[lease.choice.in_order],
         slots={pool: list(names) for pool, names in lease.slots.items()} if lease.slots else {},
         labels=lease.labels,
         priority=lease.priority,
