@@ -12,8 +12,8 @@ from moorage.core.admission.model import (
     PoolSpec,
     Slot,
 )
-from moorage.core.admission.sharing.values import FairShare
 from moorage.core.clock import Instant
+from moorage.core.share_values import FairShare
 from moorage.wire.enums import Order
 from tests.simulation.admission.clients import SECOND, Wishes
 

@@ -247,7 +247,8 @@ class _Scan:
         fronts = [self._front(name) for name in pools]
         if self.short:
             raise Restart(TicketsNeeded(self.short))
-        stopping = Stopping(self.draft)
+        now_pools = {name: self.draft.pool(name) for name in self.facts.pools}
+        stopping = Stopping(self.facts, now_pools, self.draft.slots, self.moment.at)
         front = {ticket.id: ticket for tickets in fronts for ticket in tickets}
         for ticket in sorted(front.values(), key=order):
             chosen = self._preferred(ticket) if ticket.alternatives else ticket

@@ -22,7 +22,6 @@ from moorage.core.admission.model import (
 from moorage.core.admission.owners import LEASE_PROXY
 from moorage.core.admission.requests import settled
 from moorage.core.admission.sharing import fair_share
-from moorage.core.admission.sharing.values import Sharing
 from moorage.core.admission.slots import (
     LeaseEnd,
     Slots,
@@ -35,6 +34,7 @@ from moorage.core.admission.units import is_gang, lacking, rested, units_by_pool
 from moorage.core.clock import Instant
 from moorage.core.ids import LeaseId
 from moorage.core.service_time import Moment
+from moorage.core.share_values import Sharing
 
 
 class Draft:

@@ -2,10 +2,10 @@
 
 from msgspec import Struct, structs
 
-from moorage.core.admission.sharing.values import FairShare, Sharing
 from moorage.core.clock import SECOND, Instant
 from moorage.core.ids import LeaseId
 from moorage.core.service_time import Moment, Timeline
+from moorage.core.share_values import FairShare, Sharing
 from moorage.wire import enums
 from moorage.wire.defaults import QUEUE_MAX
 

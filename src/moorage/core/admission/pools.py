@@ -21,7 +21,6 @@ from moorage.core.admission.model import (
 from moorage.core.admission.pacing import pacing_default, shortened
 from moorage.core.admission.requests import check_duration
 from moorage.core.admission.sharing import cohorts, fair_share
-from moorage.core.admission.sharing.values import Sharing
 from moorage.core.admission.slots import Slots
 from moorage.core.admission.units import limit_of
 from moorage.core.clock import SECOND, Instant
@@ -40,6 +39,7 @@ from moorage.core.limits import (
     TTL_SECONDS_MIN,
 )
 from moorage.core.service_time import Moment
+from moorage.core.share_values import Sharing
 from moorage.core.texts import check_path, check_reason
 
 

@@ -8,8 +8,8 @@ from moorage.core.admission.model import (
     Pacing,
     PoolSpec,
 )
-from moorage.core.admission.sharing.values import FairShare
 from moorage.core.errors import Code, Error
+from moorage.core.share_values import FairShare
 from moorage.service.values import microseconds, microseconds_or_none
 from moorage.wire import admission as wire
 

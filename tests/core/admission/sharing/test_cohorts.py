@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from moorage.core.admission.model import PoolSpec
+from moorage.core.admission.model import Lease, PoolSpec
 from moorage.core.clock import SECOND
 from moorage.core.errors import Code
 from moorage.core.limits import COHORT_POOLS_MAX
@@ -289,7 +289,16 @@ class Check:
                 assert lent <= sum(lends.values()), "more is borrowed than is lent"
         self._must(states, limits, unused, lends, lent, fresh, borrowed)
 
-    def _must(self, states, limits, unused, lends, lent, fresh, borrowed) -> None:  # type: ignore[no-untyped-def]
+    def _must(
+        self,
+        states: dict[str, str],
+        limits: dict[str, int],
+        unused: dict[str, int],
+        lends: dict[str, int],
+        lent: int,
+        fresh: list[Lease],
+        borrowed: dict[str, int],
+    ) -> None:
         """Whoever is first in line within its limit starts; nobody borrows what it waits for."""
         facts = self.world.facts
         for name in "abc":

@@ -7,10 +7,11 @@ import pytest
 from moorage.core.admission.model import (
     Lease,
 )
-from moorage.core.admission.sharing.values import FairShare
 from moorage.core.clock import SECOND
 from moorage.core.errors import Code
+from moorage.core.ids import LeaseId
 from moorage.core.limits import GRACE_SECONDS_MAX
+from moorage.core.share_values import FairShare
 from tests.core.admission.build import OPERATOR, Refused, World, make_ask
 from tests.core.admission.sums import sums_differ
 
@@ -299,7 +300,7 @@ class Play:
                         hold=HOUR,
                     )
 
-    def check(self, before: dict) -> None:  # type: ignore[type-arg]
+    def check(self, before: dict[LeaseId, Lease]) -> None:
         facts, now = self.world.facts, self.world.now
         assert sums_differ(facts) == []
         for key, lease in facts.leases.items():

@@ -30,7 +30,6 @@ from moorage.core.admission.model import (
 )
 from moorage.core.admission.owners import project_of
 from moorage.core.admission.requests import check_duration
-from moorage.core.admission.sharing.values import FairShare, Sharer, Sharing
 from moorage.core.clock import SECOND, Instant
 from moorage.core.counting import counted
 from moorage.core.errors import Code, Error
@@ -41,6 +40,7 @@ from moorage.core.limits import (
     SHARERS_MAX,
     WEIGHT_MAX,
 )
+from moorage.core.share_values import FairShare, Sharer, Sharing
 from moorage.core.texts import check_plain
 from moorage.core.wildcards import BELOW
 
@@ -164,7 +164,7 @@ def leaves(
 ) -> Sharing | None:
     """Return a pool's sharing after a ticket has left its line; the pool is as before that.
 
-    `units` are those for which it waited, the least of its alternatives. `granted`: so many are
+    `units` are those for which it waited, the least of its alternatives. `granted`: these are
     occupied from now on, and the virtual time rises; None: its cost is returned to its sharer.
     """
     sharing, share = pool.sharing, pool.spec.fair_share

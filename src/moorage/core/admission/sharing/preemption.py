@@ -26,11 +26,10 @@ virtual time as its tag, so all that come later are behind it.
 Source: docs/decisions/0069-preemption.md.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from msgspec import structs
 
-from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Facts
 from moorage.core.admission.model import FREE, Lease, Need, Pool, Slot, is_unconfirmed
 from moorage.core.admission.sharing.fair_share import sharer_of, weight_of
@@ -55,12 +54,18 @@ def yielding(facts: Facts, pool: Pool) -> set[str]:
 class Stopping:
     """Which leases are asked to stop in one scan, and for whom: `asked`."""
 
-    def __init__(self, draft: Draft) -> None:
-        """Args: after all grants; the leases that may be asked are loaded."""
-        self._at = draft.moment.at
-        self._pools = {name: draft.pool(name) for name in draft.facts.pools}
+    def __init__(
+        self,
+        facts: Facts,
+        pools: dict[str, Pool],
+        slots: Callable[[str], dict[str, Slot]],
+        at: Instant,
+    ) -> None:
+        """Args: the facts, with the leases that may be asked; pools and slots after all grants."""
+        self._at = at
+        self._pools = pools
         self._slots: dict[str, dict[str, Slot]] = {
-            name: draft.slots(name) for name, pool in self._pools.items() if pool.spec.limit is None
+            name: slots(name) for name, pool in self._pools.items() if pool.spec.limit is None
         }
         self._closed: set[str] = set()
         """Pools in which a ticket waits for whom nobody can be asked."""
@@ -77,7 +82,7 @@ class Stopping:
             if pool.sharing is not None:
                 for name, one in pool.sharing.sharers.items():
                     self._shares[pool.name, name] = one.held
-        for lease in draft.facts.leases.values():
+        for lease in facts.leases.values():
             if lease.state != "granted" or not self._pools.keys() >= {n.pool for n in lease.needs}:
                 continue
             if lease.stop_until is not None:

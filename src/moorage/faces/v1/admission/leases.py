@@ -505,7 +505,7 @@ def record_text(record: dict[str, Any]) -> str:
     return msgspec.json.encode(record, order="deterministic").decode()
 
 
-CHOOSE: dict[bool, Choose] = {True: "order", False: "least_loaded"}
+CHOOSE: dict[bool, wire.Choose] = {True: "order", False: "least_loaded"}
 
 
 def lease_shown(view: LeaseView, mine: bool) -> wire.Lease:

@@ -1,8 +1,8 @@
 """The wire form of fair shares, and of what each sharer has."""
 
 from moorage.core.admission.sharing.fair_share import Share
-from moorage.core.admission.sharing.values import FairShare
 from moorage.core.clock import SECOND
+from moorage.core.share_values import FairShare
 from moorage.wire import admission as wire
 
 
