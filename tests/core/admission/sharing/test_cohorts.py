@@ -299,7 +299,7 @@ class Check:
         fresh: list[Lease],
         borrowed: dict[str, int],
     ) -> None:
-        """Whoever is first in line within its limit starts; nobody borrows what it waits for."""
+        """The first in line within its limit starts; nobody borrows what it waits for."""
         facts = self.world.facts
         for name in "abc":
             line = [x for x in facts.leases.values() if x.state == "waiting"]

@@ -71,6 +71,7 @@ from moorage.service.values import (
 )
 from moorage.wire import admission as wire
 from moorage.wire.admin import OwnerRevoked, OwnerRevokeWanted
+from moorage.wire.enums import Choose
 from moorage.wire.operations import leases as operations
 from moorage.wire.pools import lease_changes
 
@@ -505,7 +506,7 @@ def record_text(record: dict[str, Any]) -> str:
     return msgspec.json.encode(record, order="deterministic").decode()
 
 
-CHOOSE: dict[bool, wire.Choose] = {True: "order", False: "least_loaded"}
+CHOOSE: dict[bool, Choose] = {True: "order", False: "least_loaded"}
 
 
 def lease_shown(view: LeaseView, mine: bool) -> wire.Lease:
