@@ -434,9 +434,8 @@ def request_of(wanted: wire.LeaseWanted, owner: str, *, attended: bool = False) 
     )
     if not wanted.any_of:
         return asked
-    return asked.any_of(
-        [_needs_of(needs) for needs in wanted.any_of], in_order=wanted.choose == "order"
-    )
+    alternatives = map(_needs_of, wanted.any_of)
+    return asked.any_of([*alternatives], in_order=wanted.choose == "order")
 
 
 def _needs_of(wanted: list[wire.NeedWanted]) -> tuple[Need, ...]:
@@ -506,7 +505,7 @@ def record_text(record: dict[str, Any]) -> str:
     return msgspec.json.encode(record, order="deterministic").decode()
 
 
-CHOOSE: dict[bool, Choose] = {True: "order", False: "least_loaded"}
+CHOOSE: tuple[Choose, Choose] = ("least_loaded", "order")
 
 
 def lease_shown(view: LeaseView, mine: bool) -> wire.Lease:
