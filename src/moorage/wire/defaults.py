@@ -31,8 +31,5 @@ TEMPLATE_IDLE_SECONDS = 3_600.0
 TEMPLATE_POOLS = 100
 """Pools of one template at once."""
 
-GRACE_SECONDS = 120.0
-"""How long the holder of a preemptible lease has to stop, unless its request says otherwise."""
-
 HALF_LIFE_SECONDS = 3_600.0
 """The half-life of a fair share: about as long as a few jobs."""

@@ -33,5 +33,5 @@ def test_a_grace_needs_a_lease_that_may_be_stopped(port: Harbour) -> None:
     """Wrong usage, before anything is asked."""
     with port.started("run", "-p", port.pool(), "--grace", "30s", "--", "echo", "x") as one:
         out, err = one.communicate(timeout=SECONDS)
-    assert (one.returncode, out) == (125, "")
+    assert (one.returncode, out) == (125, ""), err
     assert "--preemptible" in err

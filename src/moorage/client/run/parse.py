@@ -15,7 +15,6 @@ from moorage.client.run.lease.nesting import REFUSE
 from moorage.client.run.process.starters import Starters
 from moorage.client.run.variables import UNLIMITED
 from moorage.client.targets import UNSET, target_of
-from moorage.wire.defaults import GRACE_SECONDS
 from moorage.wire.durations import seconds_of
 
 UNLIMITED_HINT = f"or set {UNLIMITED}=1 if nothing needs to be limited here"
@@ -31,6 +30,9 @@ UNREACHABLE_SECONDS = 60.0
 PID_DIGITS_MAX = 10
 MISTAKES = ("refused", "pool_unknown", "nested")
 """Reasons for having no lease where a later try would not help."""
+
+GRACE_SECONDS = 120.0
+"""How long the holder of a preemptible lease has to stop, unless --grace says otherwise."""
 
 DECISIONS = ("withdrawn", "revoked", "superseded")
 """Reasons that somebody has decided: nothing runs after these."""
