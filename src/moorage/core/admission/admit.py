@@ -105,7 +105,10 @@ def admit(
     scan.run()
     for one in at_once:
         scan.serve(one)
-    scan.preempt()
+    for pool in facts.pools.values():
+        if pool.yields or pool.spec.cohort is not None:
+            scan.preempt()
+            break
     scan.wake()
     scan.note_use()
     return scan.draft.changes
