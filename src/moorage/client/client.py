@@ -108,6 +108,8 @@ class Client:
                 that waits ends, as SupersededError of its program.
             cancel_running: also ask the programs that hold leases of the group to stop, see
                 `Holding.asked_to_stop`.
+            preemptible: the program may be asked to stop for requests that go before it, see
+                `Holding.asked_to_stop`, and has this time for that; then the lease ends.
             about: add labels that describe the program: host, user, pid, command and CI job, as
                 `moorage run` does; those in `labels` win. `MOORAGE_LABELS=0` adds none.
             key: names what the lease is for. A program that asks again with the same key and

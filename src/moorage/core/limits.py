@@ -335,6 +335,22 @@ SCOPE_NAMES_MAX = 64
 ASKERS_MAX = 64
 """Entries in a pool's `askers`."""
 
+GRACE_SECONDS_MAX = 3_600
+"""The longest grace of a holder who is asked to stop for another ticket: that one waits for it."""
+
+YIELDING_MAX = 256
+"""Leases that one batch considers asking to stop, for all tickets of a line."""
+
+SHARERS_MAX = 100
+"""Sharers that a pool with a fair share remembers, and weights that it may have: they are in its
+row, which every grant writes; each takes about 40 bytes."""
+
+COHORT_POOLS_MAX = 32
+"""Pools of one cohort: a batch that needs one of them loads all."""
+
+WEIGHT_MAX = 1_000
+"""Highest weight of a sharer."""
+
 PROXY_UNITS_MAX = 1_000
 """Units that one request to the lease proxy may acquire: each of them has a name."""
 

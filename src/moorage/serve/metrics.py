@@ -56,6 +56,11 @@ _POOL_GAUGES: tuple[tuple[str, str, Callable[[Pool], int | None]], ...] = (
         advised,
     ),
     ("moorage_pool_paused", "1: the pool is paused.", lambda pool: int(pool.paused)),
+    (
+        "moorage_pool_sharers",
+        "Sharers with units, tickets or a debt in the pool's fair share.",
+        lambda pool: None if pool.sharing is None else len(pool.sharing.sharers),
+    ),
 )
 
 

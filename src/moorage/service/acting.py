@@ -282,7 +282,7 @@ def _lease_lines(
             yield _present_end(when, before.hold_until)
         if after.stop_until is not None:
             at = _clock(when, after.stop_until)
-            text = "Its holder is asked to stop for a newer request: in any case it ends at"
+            text = "Its holder is asked to stop for another request: in any case it ends at"
             yield Line(f"{text} {at}.", f"{text} {after.stop_until}.")
     if before.state == "granted" and after.state == "ended":
         yield _promised("Its units become free although its job may still run.")

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from moorage.wire.dataclass import dataclass
 from moorage.wire.defaults import (
+    HALF_LIFE_SECONDS,
     PATIENCE_SECONDS,
     PROXY_TTL_SECONDS,
     QUEUE_MAX,
@@ -109,6 +110,38 @@ class AdaptiveTest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FairShare:
+    """How a pool is divided among those who share it: who has used less lately goes first.
+
+    They are the `owner`s, the `project`s (an owner without one is by itself), or the values of a
+    label, `label:NAME`. What one has used counts half after `half_life` seconds. One with weight 2
+    gets twice as much as one with weight 1; `weights` are by sharer, a project is `PROJECT/*`, and
+    `default` is the weight of all others.
+    """
+
+    by: str
+    half_life: float = HALF_LIFE_SECONDS
+    weights: dict[str, int] = field(default_factory=dict)
+    default: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """What one sharer of a pool with a fair share has of it.
+
+    `used` is how many units its leases have, `waiting` how many of its tickets wait. `debt` is how
+    far it is ahead of its share, in seconds of one unit, divided by its weight: its next ticket is
+    behind tickets of those with less.
+    """
+
+    name: str
+    weight: int
+    used: int
+    waiting: int
+    debt: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PoolWanted:
     """The complete description of a pool; an omitted field has its default.
 
@@ -135,6 +168,14 @@ class PoolWanted:
     the most that a request may ask for. `queue_max_per_owner` is how many tickets of one owner may
     wait; null: a tenth of `queue_max`, but at least 10, or all of a shorter line. The owners of one
     project may have that many together, or as many as with null if that is more.
+
+    `fair_share`: after the priority, the line is in the order of what each sharer has used; null:
+    in the order of arrival. A request for units of such a pool can name no other pool.
+
+    Pools of a `cohort` lend each other units that they do not use: each lends up to `lending`
+    (null: all), and may occupy up to `borrowing` beyond its limit. Tickets within the limits of
+    their pools go first. Such a pool has a limit, and a request for its units can name no other
+    pool.
     """
 
     limit: int | None = None
@@ -159,6 +200,10 @@ class PoolWanted:
     native_slots: bool = False
     order: Order = "oldest"
     adaptive: Adaptive | None = None
+    fair_share: FairShare | None = None
+    cohort: str | None = None
+    lending: int | None = None
+    borrowing: int = 0
     generation: int | None = None
     """Refuse if the pool has another generation; 0: refuse if the pool exists; null: no check."""
 
@@ -243,6 +288,14 @@ class Pool:
     adaptive: Adaptive | None = None
     adaptive_test: AdaptiveTest | None = None
     """The test of the adaptive limit; null: the pool has none."""
+    fair_share: FairShare | None = None
+    shares: list[Share] = field(default_factory=list)
+    """With a fair share: what each sharer has, those with most units first."""
+    cohort: str | None = None
+    lending: int | None = None
+    borrowing: int = 0
+    borrowed: int = 0
+    """Units that it has beyond its limit from other pools of its cohort, with those in cooldown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -314,7 +367,8 @@ class LeaseWanted:
 
     `any_of`: one of these lists of needs is granted, together with all of `needs`, which may be
     empty then. `choose` says which one if several fit: the one whose pools have the least share of
-    their limits occupied then, or the first.
+    their limits occupied then, or the first. With `preemptible` its holder may be asked to stop for
+    tickets that go before it, and has this grace in seconds.
     """
 
     needs: list[NeedWanted] = field(default_factory=list)
@@ -331,6 +385,7 @@ class LeaseWanted:
     reopen: bool = False
     allocations: AllocationsWanted | None = None
     supersede: SupersedeWanted | None = None
+    preemptible: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -356,6 +411,8 @@ class Waiting:
     Of a ticket with `any_of` this is about the alternative that is expected first, and `reason`
     names what each of them waits for. `alternatives` has all of them, in the order in which they
     are expected.
+
+    `share` is what its sharer has of a pool with a fair share; null: it has none.
     """
 
     position: int
@@ -364,6 +421,7 @@ class Waiting:
     code: str
     reason: str
     alternatives: list[WaitingFor] = field(default_factory=list)
+    share: Share | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -401,7 +459,9 @@ class Lease:
 
     `group` is that of which only the newest request waits; empty: none. `superseded_by` is a later
     request of it; null: there was none while this was live. `stop_until` is when a lease ends whose
-    holder is asked to stop; null: it is not asked.
+    holder is asked to stop; null: it is not asked. `preemptible` is the grace in seconds of a
+    holder who may be asked to stop for other tickets; null: it may not. `preempted_by` is the
+    ticket for which it is asked.
 
     `any_of` has the complete alternatives that were asked for; empty: there were none. Until one of
     them is granted, `needs` says in which lines the ticket is, and for how many units at least.
@@ -438,6 +498,8 @@ class Lease:
     group: str = ""
     superseded_by: str | None = None
     stop_until: datetime | None = None
+    preemptible: float | None = None
+    preempted_by: str | None = None
     late_releases: list[LateRelease] = field(default_factory=list)
     """Of a lease of the lease proxy that is shown alone, see `LateRelease`."""
     any_of: list[list[NeedWanted]] = field(default_factory=list)

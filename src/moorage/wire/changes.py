@@ -174,6 +174,16 @@ class AdaptationValue:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FairShareValue:
+    """How a pool is divided among those who share it; `half_life` is in seconds."""
+
+    by: str
+    half_life: float
+    weights: dict[str, int]
+    default: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PoolSpecValue:
     """The settings of a pool; durations are in seconds."""
 
@@ -199,6 +209,10 @@ class PoolSpecValue:
     native_slots: bool | None
     order: Order | None
     adaptive: AdaptiveValue | None
+    fair_share: FairShareValue | None
+    cohort: str | None
+    lending: int | None
+    borrowing: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -309,6 +323,7 @@ class LeaseValue:
     state: State
     priority: int
     arrival: int
+    place: int
     ttl: float | None
     hold: float | None
     labels: dict[str, str]
@@ -324,6 +339,8 @@ class LeaseValue:
     group: str | None
     superseded_by: str | None
     stop_until: datetime | None
+    preemptible: float | None
+    preempted_by: str | None
     alternatives: list[list[NeedValue]] | None
     """What was asked any of; `needs` are its lines until one is granted. Empty or null: none."""
     offer: OfferValue | None

@@ -30,3 +30,6 @@ TEMPLATE_IDLE_SECONDS = 3_600.0
 
 TEMPLATE_POOLS = 100
 """Pools of one template at once."""
+
+HALF_LIFE_SECONDS = 3_600.0
+"""The half-life of a fair share: about as long as a few jobs."""

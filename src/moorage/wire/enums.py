@@ -17,6 +17,7 @@ Cause = Literal[
     "unconfirmed",
     "superseded",
     "handed_over",
+    "preempted",
 ]
 """Why a lease ended, or a ticket without a grant (withdrawn, gave_up, unheard, revoked)."""
 

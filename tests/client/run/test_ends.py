@@ -23,6 +23,7 @@ ENDS = {
     "unheard": None,
     "gave_up": None,  # that of another process with this key
     "unconfirmed": None,
+    "preempted": None,
 }
 """The `why` of each cause; None: nobody wanted the end, so the client asks again."""
 

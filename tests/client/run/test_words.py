@@ -161,7 +161,7 @@ def test_an_invalid_lease_is_refused(answer: Any) -> None:
 
 def test_leases_of_older_servers_are_read() -> None:
     """What older servers did not send may be missing, as may all that is not read here."""
-    later = {"owner", "labels", "asked_at", "superseded_by", "stop_until"}
+    later = {"owner", "labels", "asked_at", "superseded_by", "stop_until", "preempted_by"}
     read = {*Lease._fields} - {"pools", *later}
     older = {name: value for name, value in lease_json(waiting=WAITING).items() if name in read}
     assert lease_of(older) == lease_of(lease_json(waiting=WAITING))._replace(

@@ -16,11 +16,13 @@ def sums_differ(facts: Facts) -> list[str]:
     found: list[str] = []
     live = [lease for lease in facts.leases.values() if lease.state != "ended"]
     granted = [lease for lease in live if lease.state == "granted"]
+    preemptible = [lease for lease in granted if lease.preemptible is not None]
     waiting = [lease for lease in live if lease.state == "waiting"]
     for name, pool in facts.pools.items():
         line = [lease for lease in waiting if name in _lines(lease)]
         sums = {
             "occupied": (pool.occupied, _units(granted, name)),
+            "yields": (pool.yields, _units(preemptible, name)),
             "waiting": (pool.waiting, len(line)),
             "gangs": (pool.gangs, sum(len(_lines(lease)) > 1 for lease in line)),
         }

@@ -7,8 +7,8 @@ ticket ends in one way, I8 order, I9 keys, I10 who may release, I11 no unit is f
 granted, I12 pacing, I13 holds, I15 stored sums, I16 time, I18 quotas, I19 slots show exactly their
 leases, I21 pauses end in time, I22 only the newest of a group waits, I23 pools on demand stay while
 they are used, I24 who takes over a lease was offered it, and nothing else of it changes, I25 what
-is kept for inspection has an end. I14 and I20 are the simulation's: restarts, and an end of all
-faults.
+is kept for inspection has an end, I26 fair shares. I14 and I20 are the simulation's: restarts, and
+an end of all faults. I27, cohorts, and I28, preemption, are of tests/core/admission/sharing.
 """
 
 from collections.abc import Iterator
@@ -126,6 +126,7 @@ class Auditor:
         standing.slots(self.books, changes)
         self._in_order(changes, granted)
         standing.sums(self.books, self.rows)
+        standing.shares(self.books, self.rows)
         standing.limits(self.books, [one for one in granted if not self._aside(one)])
         standing.tokens(self.books, granted)
         put = {one.call.name for one in self.told if isinstance(one.call, do.PoolPut)}
@@ -175,6 +176,7 @@ class Auditor:
         if name not in self.rows and row.on_demand is not None:
             newest.made(row, self.told)
             self.used[name] = self.at
+        standing.rises(name, self.rows.get(name), row)
         self.rows[name] = row
         book = self.books.pools.setdefault(name, PoolBook(row.spec))
         before = (book.spec, book.paused, book.paused_until)
@@ -342,6 +344,9 @@ class Auditor:
         options = after.alternatives or (after.needs,)
         claim(options == ask.options and asked == ask.priority, "I3", after, "for", ask)
         standing.needs(None, after)
+        (first, *_) = after.needs
+        shared = self.rows[first.pool].spec.fair_share is not None
+        claim(shared or not after.place, "I8", after.id, "has a place of its own:", after.place)
         old = self.books.find(self.successors.get((after.owner, after.key), LeaseId("")))
         places = [ask.priority, *(() if old is None else (old.seen.priority,))]
         taken = newest.taken_over(after, changes)

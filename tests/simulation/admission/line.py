@@ -1,11 +1,11 @@
 """Which tickets may be granted, and which must be: the rule of the line, implemented again.
 
-Scan by (priority, arrival), or the last arrival first. A ticket that fits everywhere is granted;
-otherwise its needs are reserved in each of its pools, as far as units are free, and later tickets
-see only the rest. A ticket for more than the present limit, for a paused pool or above a quota is
-passed over; so is one that only the ledger prevents. Where the jitter makes pacing uncertain, the
-actual grant decides. A ticket with alternatives is granted one that fits, and otherwise reserves
-the first one that is not passed over.
+Scan by (priority, place, arrival), or the last arrival first. A ticket that fits everywhere is
+granted; otherwise its needs are reserved in each of its pools, as far as units are free, and later
+tickets see only the rest. A ticket for more than the present limit, for a paused pool or above a
+quota is passed over; so is one that only the ledger prevents. Where the jitter makes pacing
+uncertain, the actual grant decides. A ticket with alternatives is granted one that fits, and
+otherwise reserves the first one that is not passed over.
 """
 
 from dataclasses import dataclass, field
@@ -21,9 +21,9 @@ PULL_SILENCE = 10_000_000
 """A client of Boskos that has not polled for this long does not delay others."""
 
 
-def place(ticket: Lease) -> tuple[int, int]:
+def place_of(ticket: Lease) -> tuple[int, int, int]:
     """Return by what a line is ordered."""
-    return (-ticket.priority, -ticket.arrival if ticket.newest else ticket.arrival)
+    return (-ticket.priority, -ticket.arrival if ticket.newest else ticket.place, ticket.arrival)
 
 
 @dataclass
@@ -63,7 +63,7 @@ class Scan:
                 held[lease.owner] = held.get(lease.owner, 0) + units_in([lease], name)
             self.rooms[name] = Room(self._free(name, free), pool.spec.quota, held, limit)
         self.ledger_free = self.books.capacity - self.books.in_ledger()
-        for ticket in sorted(tickets, key=place):
+        for ticket in sorted(tickets, key=place_of):
             self._judge(ticket)
         for ticket in tickets:  # the ledger has no order: a later ticket may have taken it
             if ticket.id in self.must and int(ticket.allocations or 0) > self.ledger_free:

@@ -10,6 +10,7 @@ from msgspec import structs
 
 from moorage.core.admission.facts import Changes, Facts, Keys, Line
 from moorage.core.admission.model import Lease, Pool, Slot, Template, due_of
+from moorage.core.admission.sharing.preemption import yielding
 from moorage.core.admission.superseding import group_key
 from moorage.core.clock import Instant
 from moorage.core.ids import LeaseId
@@ -18,9 +19,9 @@ from moorage.core.service_time import Timeline
 DUE_MAX = 100
 
 
-def rank(lease: Lease) -> tuple[int, int]:
-    """Return the order of a line: higher priority first, then earlier, or later, arrival."""
-    return (-lease.priority, -lease.arrival if lease.newest else lease.arrival)
+def rank(lease: Lease) -> tuple[int, int, int]:
+    """Return the order of a line: higher priority first, then lower place, and earlier arrival."""
+    return (-lease.priority, -lease.arrival if lease.newest else lease.place, lease.arrival)
 
 
 @dataclass
@@ -113,7 +114,12 @@ class Memory:
         return facts
 
     def load_more(self, facts: Facts, wanted: dict[str, int]) -> None:
-        """Load the next page of these lines."""
+        """Load the next page of these lines, and what may be asked to stop for their tickets."""
+        yields = {one for name in wanted for one in yielding(facts, facts.pools[name])}
+        for lease in self.leases.values():
+            asked = lease.preemptible is not None or lease.stop_until is not None
+            if asked and lease.state == "granted" and any(n.pool in yields for n in lease.needs):
+                facts.leases.setdefault(lease.id, lease)
         for name, count in wanted.items():
             line = facts.lines.setdefault(name, Line())
             stored = self.lines.get(name, [])

@@ -6,8 +6,14 @@ from random import Random
 
 from msgspec import structs
 
-from moorage.core.admission.model import Need, Pacing, PoolSpec, Slot
+from moorage.core.admission.model import (
+    Need,
+    Pacing,
+    PoolSpec,
+    Slot,
+)
 from moorage.core.clock import Instant
+from moorage.core.share_values import FairShare
 from moorage.wire.enums import Order
 from tests.simulation.admission.clients import SECOND, Wishes
 
@@ -35,6 +41,7 @@ def specs(random: Random) -> Iterator[tuple[str, PoolSpec]]:
                 queue_max=random.choice([3, 100, 100]),
                 on_retry=random.choice(["keep", "requeue"]),
                 expire=random.choice(["free", "free", "free", "keep"]),
+                fair_share=fair_share(Random(f"{n}/{ttl}")),
             ),
         )
 
@@ -76,6 +83,13 @@ def grouped(random: Random, wishes: Wishes) -> Wishes:
     return replace(wishes, group=random.choice(GROUPS), cancel_running=random.random() < 0.5)
 
 
+def fair_share(random: Random) -> FairShare | None:
+    """Return a fair share by owner, or more often none."""
+    if random.random() < 0.6:
+        return None
+    return FairShare("owner", random.choice([1, 20, 500]) * SECOND)
+
+
 def pacing(random: Random) -> Pacing | None:
     """Return a pacing, or more often none."""
     if random.random() < 0.6:
@@ -105,6 +119,8 @@ def wishes(random: Random, pools: dict[str, PoolSpec]) -> Wishes:
         if gang
         else [random.choice(sorted(pools))]
     )
+    alone = [name for name in names if pools[name].fair_share is not None]
+    names = alone[:1] or names  # a request for units of such a pool can name no other pool
     needs = tuple(Need(name, random.randrange(1, most(pools[name]) + 1)) for name in names)
     plain = all(pools[name].limit is not None for name in names)
     ledger = random.random() < 0.15

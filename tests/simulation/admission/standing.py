@@ -10,7 +10,7 @@ from moorage.core.admission.model import FencingToken, Lease, Pool, PoolSpec
 from moorage.core.ids import LeaseId
 from tests.simulation.admission import calls as do
 from tests.simulation.admission.books import Books, claim, units_in
-from tests.simulation.admission.line import place
+from tests.simulation.admission.line import place_of
 
 GRANTED = ("token", "granted_at", "slots")
 """The values fixed by a grant."""
@@ -72,10 +72,10 @@ def first_in_line(books: Books, told: list[Any]) -> None:
         if book is None or one.call.lease in later:
             continue
         pools = {need.pool for need in book.seen.needs}
-        mine = place(book.seen)
+        place = place_of(book.seen)
         for other in books.waiting():
             meets = other.id not in later and any(need.pool in pools for need in other.needs)
-            ahead = place(other) < mine
+            ahead = place_of(other) < place
             claim(not meets or not ahead, "I8", one.call.lease, "is not first:", other.id)
 
 
@@ -114,6 +114,37 @@ def sums(books: Books, rows: Mapping[str, Pool]) -> None:
         line = [lease for lease in waiting if units_in([lease], name)]
         gangs = sum(len({need.pool for need in lease.needs}) > 1 for lease in line)
         claim((row.waiting, row.gangs) == (len(line), gangs), "I15", row, len(line), gangs)
+
+
+def shares(books: Books, rows: Mapping[str, Pool]) -> None:
+    """I26: a fair share counts the units and tickets of each owner, and charges it for no more."""
+    for name, row in rows.items():
+        if row.sharing is None:
+            continue
+        for owner, one in row.sharing.sharers.items():
+            mine = [book.seen for book in books.live.values() if book.seen.owner == owner]
+            here = [lease for lease in mine if units_in([lease], name)]
+            waiting = [lease for lease in here if lease.state == "waiting"]
+            held = units_in([lease for lease in here if lease.state == "granted"], name)
+            claim((one.waiting, one.held) == (len(waiting), held), "I26", name, owner, one)
+            asked = sum(lease.charge * units_in([lease], name) for lease in here)
+            past = (book.seen for book in books.ended.values() if book.seen.owner == owner)
+            used = sum(_lasted(lease) * units_in([lease], name) for lease in past)
+            debt = one.finish - row.sharing.now
+            claim(debt <= asked + used, "I26", name, owner, "owes", debt, "for", asked, used)
+
+
+def _lasted(lease: Lease) -> int:
+    """Return how many milliseconds an ended lease had its units."""
+    granted, ended = lease.granted_at, lease.ended_at
+    return 0 if granted is None or ended is None else (ended - granted) // 1_000
+
+
+def rises(name: str, before: Pool | None, after: Pool) -> None:
+    """I26: the virtual time of a fair share never falls."""
+    if before is not None and before.sharing is not None and after.sharing is not None:
+        was, now = before.sharing.now, after.sharing.now
+        claim(was <= now, "I26", name, "goes back from", was, "to", now)
 
 
 def limits(books: Books, granted: list[Lease]) -> None:

@@ -2,11 +2,13 @@
 
 from tests.simulation.mutation.bug import PRESENCE, SERVICE, SLOTS, Bug
 from tests.simulation.mutation.newest_bugs import NEWEST_BUGS
+from tests.simulation.mutation.sharing_bugs import SHARING_BUGS
 
 CORE = "src/moorage/core/admission"
 
 ADMISSION_BUGS = (
     *NEWEST_BUGS,
+    *SHARING_BUGS,
     Bug(
         "I24",
         "both owners hold what was handed over",
@@ -126,7 +128,7 @@ ADMISSION_BUGS = (
         "I1",
         "a lowered limit is not looked at",
         f"{CORE}/bars.py",
-        "if units > limit_of(facts, pool):",
+        "if units > most_of(facts, pool):",
         "if units > 1_000_000:",
     ),
     Bug(
@@ -271,8 +273,8 @@ ADMISSION_BUGS = (
         "I8",
         "who came last is first",
         f"{CORE}/admit.py",
-        "return (-ticket.priority, -ticket.arrival if ticket.newest else ticket.arrival)",
-        "return (-ticket.priority, ticket.arrival if ticket.newest else -ticket.arrival)",
+        "-ticket.arrival if ticket.newest else ticket.place, ticket.arrival)",
+        "ticket.arrival if ticket.newest else ticket.place, -ticket.arrival)",
     ),
     Bug(
         "I8",
@@ -299,15 +301,15 @@ ADMISSION_BUGS = (
         "I8",
         "who is made first comes after those with the same priority",
         f"{CORE}/operator_actions.py",
-        "-rank + (place < mine[1])",
-        "-rank",
+        "-other[0] + (other[1:] < mine[1:])",
+        "-other[0]",
     ),
     Bug(
         "I8",
         "who was first and was lowered in the same batch stays behind",
         f"{CORE}/operator_actions.py",
         "        if head is not None:\n",
-        "        if head is not None and head[1] != ticket.arrival:\n",
+        "        if head is not None and head[2] != ticket.arrival:\n",
     ),
     Bug(
         "I9",
@@ -341,8 +343,12 @@ ADMISSION_BUGS = (
         "I11",
         "a line that was read in part is taken for the whole",
         f"{CORE}/admit.py",
-        "        if self.short:\n            raise Restart(TicketsNeeded(self.short))\n",
-        "",
+        """            raise Restart(TicketsNeeded(self.short))
+        if self.borrowers:
+""",
+        """            pass
+        if self.borrowers:
+""",
     ),
     Bug(
         "I12",

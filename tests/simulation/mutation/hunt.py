@@ -1,8 +1,8 @@
 """Runs seeds until one of them fails.
 
 Run it as `python -m tests.simulation.mutation.hunt WHAT`: rules, slots, service, fleet, agent,
-provisioning, reporters, metal3, spellings, roots, client, search, presence, reshapes or
-adaptive.
+provisioning, reporters, metal3, spellings, roots, client, search, presence, reshapes, adaptive or
+shares.
 
 Prints which one, and why. Exit code 1: one has failed; 0: all have passed, nothing was caught.
 """
@@ -34,6 +34,7 @@ from tests.simulation.mutation.bug import (
     RULES,
     SEARCH,
     SERVICE,
+    SHARES,
     SLOTS,
     SPELLINGS,
 )
@@ -67,6 +68,10 @@ TESTS = {
     RESHAPES: (
         *(f"tests/core/ledger/reshaping/test_{name}.py" for name in ("own_tree", "vacate")),
         *("tests/service/fleet/test_plans.py", "tests/service/ledger/reshapes/test_leases.py"),
+    ),
+    SHARES: tuple(
+        f"tests/core/admission/sharing/test_{name}.py"
+        for name in ("preemption", "cohorts", "fair_share")
     ),
     SEARCH: ("tests/core/ledger/search/combine/test_related_groups.py",),
     CLIENT: (

@@ -65,8 +65,8 @@ NEWEST_BUGS = (
         "I8",
         "the oldest goes first where the newest should",
         f"{CORE}/admit.py",
-        "return (-ticket.priority, -ticket.arrival if ticket.newest else ticket.arrival)",
-        "return (-ticket.priority, ticket.arrival)",
+        "-ticket.arrival if ticket.newest else ticket.place, ticket.arrival)",
+        "ticket.place, ticket.arrival)",
     ),
     Bug(
         "I23",

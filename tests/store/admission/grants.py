@@ -24,9 +24,16 @@ def lease_id(n: int) -> LeaseId:
     return LeaseId(f"{n:08d}-eeee-4eee-8eee-eeeeeeeeeeee")
 
 
-def pool(name: str, limit: int | None = 4, *, quota: int | None = None, **values: Any) -> Pool:
+def pool(
+    name: str,
+    limit: int | None = 4,
+    *,
+    quota: int | None = None,
+    cohort: str | None = None,
+    **values: Any,
+) -> Pool:
     """Return an unused pool, unless `values` say otherwise."""
-    spec = PoolSpec(limit, MINUTE, 10 * MINUTE, quota=quota, labels={"of": name})
+    spec = PoolSpec(limit, MINUTE, 10 * MINUTE, quota=quota, labels={"of": name}, cohort=cohort)
     plain = Pool(name, spec, False, 1, 0, 0, 0, (), Instant(0), None, AT, AT)
     return structs.replace(plain, **values)
 

@@ -32,14 +32,15 @@ def shuffled_tickets(seed: int, count: int) -> list[Lease]:
     tickets = []
     for n in range(count):
         needs = ("a", "b") if n % 5 == 0 else ("a",)
-        tickets.append(ticket(n, *needs, priority=random.randint(-2, 2), arrival=1_000 - n))
+        more = {"arrival": 1_000 - n, "place": random.choice([0, 0, 5, 9])}
+        tickets.append(ticket(n, *needs, priority=random.randint(-2, 2), **more))
     random.shuffle(tickets)
     return tickets
 
 
 def in_order(tickets: list[Lease]) -> list[Lease]:
     """Return tickets in the order of their line."""
-    return sorted(tickets, key=lambda one: (-one.priority, one.arrival))
+    return sorted(tickets, key=lambda one: (-one.priority, one.place, one.arrival))
 
 
 async def load_lines(engine: Engine, facts: Facts, wanted: dict[str, int]) -> None:

@@ -182,6 +182,28 @@ def test_pools_with_gangs_are_loaded_together(engine: Engine) -> None:
     asyncio.run(scenario())
 
 
+def test_pools_of_a_cohort_are_loaded_together(engine: Engine) -> None:
+    """A pool of a cohort is loaded with all others of it, by any key; so is a whole cohort."""
+
+    async def scenario() -> None:
+        pools = [pool("a", cohort="x"), pool("b", cohort="x", wake_at=AT), pool("c", cohort="y")]
+        await saved(engine, *pools, pool("d"), ticket(1, "a"), ticket(2, "d"))
+        for keys, found in (
+            (Keys(pools={"a"}), "ab"),
+            (Keys(pools={"c"}), "c"),
+            (Keys(pools={"d"}), "d"),
+            (Keys(leases={lease_id(1)}), "ab"),
+            (Keys(asked={("owner", "key-1")}), "ab"),
+            (Keys(leases={lease_id(2)}), "d"),
+            (Keys(due=AT), "ab"),
+            (Keys(cohorts={"y"}), "c"),
+            (Keys(cohorts={"x", "y"}, pools={"d"}), "abcd"),
+        ):
+            assert "".join(sorted((await facts_of(engine, keys)).pools)) == found, keys
+
+    asyncio.run(scenario())
+
+
 def test_units_of_owners_are_summed_under_a_quota(engine: Engine) -> None:
     """If a pool has a quota, each owner's units are summed, of granted leases only."""
 

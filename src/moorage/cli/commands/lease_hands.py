@@ -151,7 +151,7 @@ def accept(
             _keep_in(handle, key, lease)
     left = "" if lease.expires_at is None else f"; renew it before {time_text(lease.expires_at)}"
     if lease.stop_until is not None:
-        left = f"; it ends for a newer request at {time_text(lease.stop_until)}"
+        left = f"; it ends for another request at {time_text(lease.stop_until)}"
     say_or_json(as_json, lease, f"accepted {lease_id}: it is your lease {lease.id}{left}")
 
 

@@ -1,6 +1,6 @@
 """`moorage simulate`: shows the effect of a limit and a pacing before they are applied."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
@@ -10,7 +10,15 @@ import click
 
 from moorage.cli.support import completion
 from moorage.cli.support.command import administering, at_server
-from moorage.cli.support.durations import AUTO, NONE, DurationType, pacing_parse, pacing_text
+from moorage.cli.support.durations import (
+    AUTO,
+    NONE,
+    DurationType,
+    FairShareType,
+    fair_share_text,
+    pacing_parse,
+    pacing_text,
+)
 from moorage.cli.support.jobs import capacity, crowd, history, trace
 from moorage.cli.support.options import WholeNumber, example, json_option, wide_option
 from moorage.cli.support.output import FAILED, USAGE, Failure, show_json
@@ -50,6 +58,7 @@ OUTCOMES = (
 )
 """Columns of simulations in which jobs have outcomes."""
 
+OWNER, SHARE = Column("owner"), Column("fair share")
 ACTUAL = "as it was"
 JOBS_MAX = 1_000_000
 """This many jobs take about a gigabyte of memory, and minutes."""
@@ -66,6 +75,11 @@ class Scene:
     adaptive: str = NONE
     limits: Steps = field(default_factory=list)
     """The limit over time."""
+    jobs: Sequence[Job] = ()
+    share: str = NONE
+    """The fair share."""
+    owner: str | None = None
+    """The one whose jobs these are; None: those of all owners."""
 
     @property
     def label(self) -> str:
@@ -73,8 +87,20 @@ class Scene:
         if self.pacing == ACTUAL:
             return ACTUAL
         adaptive = "" if self.adaptive == NONE else f", adaptive {self.adaptive}"
+        shared = "" if self.share == NONE else f", fair share {self.share}"
         limit = NONE if self.limit is None else self.limit
-        return f"limit {limit}, pacing {self.pacing}{adaptive}"
+        return f"limit {limit}, pacing {self.pacing}{adaptive}{shared}"
+
+    def by_owner(self) -> list["Scene"]:
+        """Return the jobs of each owner, by name."""
+        owners = sorted({job.owner for job in self.jobs})
+        return [
+            replace(self, owner=owner, stays=[s for job, s in self._pairs() if job.owner == owner])
+            for owner in owners
+        ]
+
+    def _pairs(self) -> Iterator[tuple[Job, JobTimes]]:
+        return zip(self.jobs, self.stays, strict=True)
 
 
 @dataclass(frozen=True)
@@ -160,6 +186,14 @@ def _limit(text: str) -> int | None:
     help="Comma-separated adaptive limits to try, as of `moorage pool create`; they act.",
 )
 @click.option(
+    "--fair-share",
+    "shares",
+    type=FairShareType(),
+    multiple=True,
+    help="Fair share to try: owner or project, see `moorage pool create`, or none; repeatable.",
+)
+@click.option("--by-owner", is_flag=True, help="Print a row for the jobs of each owner.")
+@click.option(
     "--cloud",
     type=ListOf("capacities", str),
     help="Comma-separated capacities of the system behind the pool, UNITS[@TIME]: what exceeds"
@@ -188,22 +222,23 @@ def simulate(
     replay: str | None,
     seed: int,
     chart_file: str | None,
+    by_owner: bool,
     wide: bool,
     as_json: bool,
     **pool_options: Any,
 ) -> None:
     """Simulate limits and pacings with the decisions of the server, without waiting.
 
-    Each limit is tried with each pacing, and with each adaptive limit, on the same jobs. The jobs
-    come from exactly one of --jobs, --trace and --replay. With --cloud, jobs that fail are tried
-    again; without it, replayed jobs report what they have reported.
+    Each limit is tried with each pacing, each adaptive limit and each fair share, on the same jobs.
+    The jobs come from exactly one of --jobs, --trace and --replay. With --cloud, jobs that fail are
+    tried again; without it, replayed jobs report what they have reported.
     """
     if sum(source is not None for source in (jobs, trace_file, replay)) != 1:
         raise Failure(USAGE, "pass exactly one of --jobs, --trace and --replay")
     scenes = []
     if replay is not None:
         name, wanted, comers, stays = _replayed(replay)
-        scenes.append(Scene(None, ACTUAL, stays))
+        scenes.append(Scene(None, ACTUAL, stays, jobs=comers))
     else:
         name, wanted = _described(pool_options["pool_file"], pool_options["name"])
         comers = crowd(jobs, spread, seed) if jobs is not None else trace(trace_file or "")
@@ -214,22 +249,30 @@ def simulate(
     limits = pool_options["limits"] or [wanted.limit]
     pacings = pool_options["pacings"] or [wanted.pacing]
     adaptives = pool_options["adaptives"] or [None]
+    given = [None if one == NONE else one for one in pool_options["shares"]]
     setting = Setting(name, comers, _cloud(pool_options, seed), seed)
-    for limit, pacing, adaptive in product(limits, pacings, adaptives):
+    for limit, pacing, adaptive, share in product(
+        limits, pacings, adaptives, given or [wanted.fair_share]
+    ):
         if limit is None and adaptive is not None:
             continue  # nothing can adapt
         acting = None if adaptive is None else replace(adaptive, mode="act")
-        scenes.append(_scene(setting, replace(_fixed(wanted, limit, pacing), adaptive=acting)))
+        tried = replace(_fixed(wanted, limit, pacing), adaptive=acting, fair_share=share)
+        scenes.append(_scene(setting, tried))
     if chart_file is not None:
         _write(chart_file, draw(f"Pool {name}", [_series(one) for one in scenes]))
+    if by_owner:
+        scenes = [one for scene in scenes for one in scene.by_owner()]
     tested = setting.cloud is not None or adaptives != [None]
+    shared = bool(given or wanted.fair_share)
+    more = tuple(column for column, shown in ((OWNER, by_owner), (SHARE, shared)) if shown)
     if as_json:
         show_json([_as_json(scene) for scene in scenes])
     elif tested:
-        rows = [_row(scene) + _outcomes(scene) for scene in scenes]
-        show_rows((*COLUMNS, *OUTCOMES), rows, wide=wide)
+        rows = [_row(scene, more) + _outcomes(scene) for scene in scenes]
+        show_rows((*more, *COLUMNS, *OUTCOMES), rows, wide=wide)
     else:
-        show_rows(COLUMNS, [_row(scene) for scene in scenes], wide=wide)
+        show_rows((*more, *COLUMNS), [_row(scene, more) for scene in scenes], wide=wide)
 
 
 def _described(pool_file: str | None, name: str | None) -> tuple[str, PoolWanted]:
@@ -293,8 +336,15 @@ def _scene(setting: Setting, wanted: PoolWanted) -> Scene:
     except (Error, ValueError) as error:
         raise Failure(USAGE, f"{error}") from None
     shown = _pacing_shown(wanted.pacing, pacing)
-    adaptive = adaptive_text(wanted.adaptive)
-    return Scene(wanted.limit, shown, found.stays, adaptive, found.limits)
+    return Scene(
+        wanted.limit,
+        shown,
+        found.stays,
+        adaptive_text(wanted.adaptive),
+        found.limits,
+        setting.jobs,
+        fair_share_text(wanted.fair_share),
+    )
 
 
 def _pacing_shown(wanted: Pacing | str | None, pacing: Pacing | None) -> str:
@@ -302,10 +352,11 @@ def _pacing_shown(wanted: Pacing | str | None, pacing: Pacing | None) -> str:
     return f"{AUTO} ({shown})" if wanted == AUTO and pacing is not None else shown
 
 
-def _row(scene: Scene) -> list[str]:
+def _row(scene: Scene, more: Sequence[Column]) -> list[str]:
     summed = summary(scene.stays)
     waited = ["-"] * 3 if summed.waited is None else [spoken(one / SECOND) for one in summed.waited]
     return [
+        *(scene.owner or "" if column is OWNER else scene.share for column in more),
         scene.pacing if scene.pacing == ACTUAL else str(scene.limit or NONE),
         "-" if scene.pacing == ACTUAL else scene.pacing,
         f"{summed.jobs} ({summed.never} never start)" if summed.never else str(summed.jobs),
@@ -329,6 +380,8 @@ def _as_json(scene: Scene) -> dict[str, Any]:
     return {
         "limit": scene.limit,
         "pacing": scene.pacing,
+        "fair_share": scene.share,
+        "owner": scene.owner,
         "jobs": summed.jobs,
         "never": summed.never,
         "starts_per_minute": summed.starts_per_minute,

@@ -1,4 +1,8 @@
-"""Durations and pacings as readable text: `90s`, `20m`; `24s`, `24sx5`, `24sx5+3s`."""
+"""Durations, pacings and fair shares as readable text.
+
+Durations: `90s`, `20m`. Pacings: `24s`, `24sx5`, `24sx5+3s`. Fair shares: `project`, `owner@6h`,
+`label:team@6h,red=3,default=2`.
+"""
 
 import re
 from datetime import UTC, datetime
@@ -7,11 +11,13 @@ from typing import Any
 import click
 
 from moorage.core.clock import SECOND
-from moorage.wire.admission import Pacing
+from moorage.wire.admission import FairShare, Pacing
 from moorage.wire.durations import seconds_of, time_or_seconds
 
 NONE = "none"
 AUTO = "auto"
+DEFAULT = "default"
+"""The name of the weight of all others."""
 
 UNITS = ((86_400, "d"), (3_600, "h"), (60, "m"))
 
@@ -62,6 +68,40 @@ def pacing_text(pacing: Pacing | None) -> str:
     burst = f"x{pacing.burst}" if pacing.burst != 1 else ""
     jitter = f"+{duration_text(pacing.jitter)}" if pacing.jitter else ""
     return f"{duration_text(pacing.interval)}{burst}{jitter}"
+
+
+def fair_share_parse(text: str) -> FairShare | None:
+    """Parse BY[@HALF_LIFE][,NAME=WEIGHT]..., or `none`. Raises ValueError."""
+    if text == NONE:
+        return None
+    first, *rest = text.split(",")
+    by, at, half_life = first.partition("@")
+    weights = dict(_weight(one) for one in rest)
+    usual = FairShare(by=by)
+    return FairShare(
+        by=by,
+        half_life=seconds_of(half_life) if at else usual.half_life,
+        default=weights.pop(DEFAULT, usual.default),
+        weights=weights,
+    )
+
+
+def _weight(text: str) -> tuple[str, int]:
+    name, equals, weight = text.rpartition("=")
+    if not equals or not weight.isdecimal():
+        raise ValueError(f"{text!r} is not NAME=WEIGHT (for example project@6h,infra/*=3)")
+    return name, int(weight)
+
+
+def fair_share_text(share: FairShare | None) -> str:
+    """Format a fair share so that `fair_share_parse` can parse it."""
+    if share is None:
+        return NONE
+    weights = {**share.weights}
+    if share.default != 1:
+        weights[DEFAULT] = share.default
+    named = "".join(f",{name}={weight}" for name, weight in weights.items())
+    return f"{share.by}@{duration_text(share.half_life)}{named}"
 
 
 class DurationType(click.ParamType[float]):
@@ -140,5 +180,20 @@ class PacingType(click.ParamType[Any]):
             return value
         try:
             return NONE if value == NONE else pacing_parse(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+class FairShareType(click.ParamType[Any]):
+    """An option that is a fair share."""
+
+    name = "fair share"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return a `FairShare` or `NONE`."""
+        if not isinstance(value, str):
+            return value
+        try:
+            return fair_share_parse(value) or NONE
         except ValueError as error:
             self.fail(str(error), param, ctx)

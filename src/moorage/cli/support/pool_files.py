@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import msgspec
 
 from moorage.cli.support.documents import YAML_ENDINGS, reason_of, yaml_read
-from moorage.cli.support.durations import AUTO, NONE, pacing_parse
+from moorage.cli.support.durations import AUTO, NONE, fair_share_parse, pacing_parse
 from moorage.cli.support.output import USAGE, Failure
 from moorage.cli.support.views.pool_text import (
     PROPERTIES,
@@ -154,6 +154,8 @@ def _unknown(name: str, known: Sequence[str]) -> str:
 def _value(name: str, value: Any) -> Any:
     if name == "pacing":
         return _pacing(value)
+    if name == "fair_share" and value is not None:
+        return _fair_share(value)
     if value == NONE:
         return None
     if name == "adaptive":
@@ -188,6 +190,14 @@ def _check_known(value: dict[Any, Any], type_: type[Pacing | Adaptive]) -> None:
     unknown = value.keys() - {*known}
     if unknown:
         raise ValueError(_unknown(min(map(str, unknown)), known))
+
+
+def _fair_share(value: Any) -> Any:
+    if isinstance(value, str):
+        return msgspec.to_builtins(fair_share_parse(value))
+    if isinstance(value, dict):
+        return {name: _seconds(one) if name == "half_life" else one for name, one in value.items()}
+    return value
 
 
 def _seconds(value: Any) -> Any:

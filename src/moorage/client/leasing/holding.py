@@ -269,8 +269,8 @@ class Holding:
     def _hold(self, grant: Grant) -> None:
         keeper = None
         if grant.term is not None:
-            patient, grouped = self._options.patient, bool(self._options.wish.group)
-            keeper = Renewer(self._leases, grant, grant.term, self._noticed, patient, grouped)
+            patient, stoppable = self._options.patient, self._options.wish.may_be_stopped
+            keeper = Renewer(self._leases, grant, grant.term, self._noticed, patient, stoppable)
         with self._state:
             if self._abandoned:
                 raise NotGrantedError("withdrawn", "withdrawn")

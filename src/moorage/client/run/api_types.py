@@ -82,6 +82,8 @@ class LeaseRequest(NamedTuple):
     """Alternatives: one of them is granted, together with all of `needs`."""
     in_order: bool = False
     """The first alternative that is free, otherwise the least loaded one."""
+    preemptible: float | None = None
+    """The grace (seconds) of a holder who may be asked to stop for other tickets."""
 
     def body(self, key: str) -> dict[str, Any]:
         """Return the request body of one attempt, identified by its idempotency key."""
@@ -95,6 +97,7 @@ class LeaseRequest(NamedTuple):
             "patience": self.patience,
             **({"pull": True, "reopen": True} if self.standing else {}),
             **({"supersede": self._supersede()} if self.group else {}),
+            **({} if self.preemptible is None else {"preemptible": self.preemptible}),
             **self._choice(),
         }
 
@@ -119,6 +122,11 @@ class LeaseRequest(NamedTuple):
     def pool_names(self) -> set[str]:
         """All pools that it names."""
         return {pool for needs in self.alternatives for pool in needs}
+
+    @property
+    def may_be_stopped(self) -> bool:
+        """Whether the server may ask its holder to stop."""
+        return bool(self.group) or self.preemptible is not None
 
     @property
     def _common(self) -> list[Need]:
@@ -172,6 +180,7 @@ class Lease(NamedTuple):
     asked_at: str = ""
     superseded_by: str | None = None
     stop_until: str | None = None
+    preempted_by: str | None = None
 
     @property
     def slot_names(self) -> list[str]:
@@ -189,6 +198,14 @@ class Lease(NamedTuple):
         """When it ends without a renewal: at the end of its TTL or its hold, whichever is first."""
         values = [at for at in (self.expires_at, self.hold_until) if at is not None]
         return min(values, key=instant_of, default=None)
+
+    @property
+    def stop_text(self) -> str:
+        """Why its holder is asked to stop, and when it ends, as text for people."""
+        who = f"the newer {self.superseded_by} of its group asks it"
+        if self.preempted_by is not None:
+            who = f"it was preempted: {self.preempted_by} goes before it and asks it"
+        return f"{who} to stop; the lease ends at {self.stop_until}"
 
     @property
     def end(self) -> str:
@@ -219,6 +236,7 @@ def lease_of(values: Any) -> Lease:
             asked_at=str(values.get("asked_at", "")),
             superseded_by=values.get("superseded_by"),
             stop_until=values.get("stop_until"),
+            preempted_by=values.get("preempted_by"),
         )
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         why = misfit_text(error)

@@ -33,6 +33,7 @@ CODES = {
 }
 """The meaning of exit codes, for programs."""
 
+RUN_PREEMPTED = 116
 RUN_SUPERSEDED = 117
 RUN_LOST = 120
 RUN_FAILED = 125

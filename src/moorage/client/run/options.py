@@ -79,6 +79,15 @@ WISH = (
         "--cancel-running",
         "With --supersede: also ask the commands of the group that run to stop.",
     ),
+    Option(
+        "--preemptible",
+        "The server may ask the holder to stop for requests that go before this one.",
+    ),
+    Option(
+        "--grace",
+        "With --preemptible: how long the holder has to stop; 2m by default, at most 1h.",
+        "TIME",
+    ),
     Option("--label", "Label that is shown with the lease.", "NAME=VALUE", many=True),
     Option(
         "--no-labels",

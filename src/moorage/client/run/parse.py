@@ -31,6 +31,9 @@ PID_DIGITS_MAX = 10
 MISTAKES = ("refused", "pool_unknown", "nested")
 """Reasons for having no lease where a later try would not help."""
 
+GRACE_SECONDS = 120.0
+"""How long the holder of a preemptible lease has to stop, unless --grace says otherwise."""
+
 DECISIONS = ("withdrawn", "revoked", "superseded")
 """Reasons that somebody has decided: nothing runs after these."""
 
@@ -155,6 +158,9 @@ def wish_of(words: Mapping[str, Any], pid: int, command: Sequence[str] = ()) -> 
     group, cancels = words.get("supersede") or "", bool(words.get("cancel_running"))
     if cancels and not group:
         raise UsageError("--cancel-running needs the group: set it with --supersede")
+    if words.get("grace") and not words.get("preemptible"):
+        raise UsageError("--grace is the time to stop of a lease with --preemptible")
+    grace = duration_of(words, "grace", GRACE_SECONDS) if words.get("preemptible") else None
     return LeaseRequest(
         needs=tuple(sorted(needs.items())),
         ttl=duration_of(words, "ttl", None),
@@ -166,6 +172,7 @@ def wish_of(words: Mapping[str, Any], pid: int, command: Sequence[str] = ()) -> 
         slot_labels=tuple(one for one in slot_labels if one[0] in needs),
         group=group,
         cancel_running=cancels,
+        preemptible=grace,
         any_of=tuple(_labelled(one, dict(slot_labels)) for one in any_of),
         in_order=words.get("choose") == "order",
     )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from moorage.client.run.api_types import CAUSE_LENGTH_MAX, Lease
 from moorage.client.run.durations import spoken
-from moorage.client.run.exit_codes import RUN_BY_CAUSE, RUN_FAILED, RUN_LOST, RUN_SUPERSEDED
+from moorage.client.run.exit_codes import RUN_BY_CAUSE, RUN_FAILED, RUN_LOST
 from moorage.client.run.labels import accepted
 from moorage.client.run.lease.acquire import SUPERSEDED, Acquiring, Grant
 from moorage.client.run.lease.api import Leases
@@ -178,8 +178,8 @@ def _held(this: Run, leases: Leases, keys: IdempotencyKeys, grant: Grant) -> Com
     order, notices, signals, _ = this
     keeper = None
     if grant.term is not None:
-        grouped = bool(order.wish.group)
-        keeper = Renewer(leases, grant, grant.term, signals.wake, order.patient, grouped)
+        stoppable = order.wish.may_be_stopped
+        keeper = Renewer(leases, grant, grant.term, signals.wake, order.patient, stoppable)
     notices.say(_granted(grant.lease, order))
     done: CommandEnd | None = None
     try:
@@ -316,7 +316,7 @@ def _carry(
                 output.search()
         if watch.ended_it:
             watch.finish(signals)
-            return CommandEnd(RUN_SUPERSEDED if watch.superseded else RUN_LOST)
+            return CommandEnd(watch.stopped_as or RUN_LOST)
     finally:
         job.close()
     return CommandEnd(

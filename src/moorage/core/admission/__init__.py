@@ -17,7 +17,8 @@ Pure, like all of the core: facts in, changes out.
   `templates.py` makes those that requests need, and collects them.
   `slots.py` is about named units and who gets which, `slot_config.py` about which slots exist,
   `slot_changes.py` about what operators do with single slots.
-* `adaptive/` moves the limit of a pool by the outcomes of starts.
+* `adaptive/` moves the limit of a pool by the outcomes of starts; `sharing/` has fair shares,
+  cohorts, and preemption.
 * `forecast/` explains why a ticket waits and for how long; `compat/` has the rules of Boskos and
   the lease proxy.
 

@@ -1,7 +1,8 @@
 """The one function that grants.
 
-**The rule.** Tickets are scanned by (priority, place). A place is an arrival number, which is
-global, or its negative where the newest request goes first (`order`). A ticket that fits
+**The rule.** Tickets are scanned by (priority, place, arrival); arrival numbers are global. The
+place is 0, the tag of a fair share (`fair_share.py`), or the negative arrival where the newest
+request goes first (`order`). A ticket that fits
 in all its pools is granted. Otherwise its units are set aside in each of its pools, as far as they
 are free, and later tickets see only what remains. A ticket that is passed over (`bars.py`: above
 the present limit, paused, quota used up, nobody polls; or it does not fit into the ledger) sets
@@ -9,7 +10,7 @@ nothing aside. The scan ends when nothing is free. So no later ticket takes unit
 for, and no two gangs each occupy part of what the other needs.
 
 **Why pages of single lines are enough.** Each page has the first tickets of its line; tickets of
-this batch come from the facts. The pages are merged by (priority, place), so a ticket is tried
+this batch come from the facts. The pages are merged in the same order, so a ticket is tried
 after all earlier tickets of each of its pools with free units: where a pool's page ends earlier,
 the scan of that pool stops (`TicketsNeeded`). A pool without free units needs no page: it has
 nothing to grant or to set aside. A gang that also needs a pool with free units is in that pool's
@@ -19,7 +20,6 @@ page.
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from enum import Enum, auto
-from math import inf
 from operator import attrgetter
 
 from msgspec import Struct, structs
@@ -38,9 +38,11 @@ from moorage.core.admission.bars import (
 from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Changes, Facts, Immediate
 from moorage.core.admission.model import FREE, Lease, Need, Pool, Slot
+from moorage.core.admission.sharing.cohorts import Cohort, awaited_in, cohorts_of, merged
+from moorage.core.admission.sharing.preemption import FRONT, Stopping, yielding
 from moorage.core.admission.slots import IdleSlots
 from moorage.core.admission.templates import looked_at
-from moorage.core.admission.units import free_units, is_free, limit_of, units_by_pool
+from moorage.core.admission.units import free_units, is_free, load_of, units_by_pool
 from moorage.core.clock import Instant
 from moorage.core.ids import LeaseId
 from moorage.core.restart import Restart
@@ -64,7 +66,7 @@ TryClaim = Callable[[Lease], str | Later | None]
 `LATER`: another batch must try; tickets behind it are not granted either. May raise `Restart`.
 """
 
-Order = tuple[int, int]
+Order = tuple[int, int, int]
 
 _POOL = attrgetter("pool")
 
@@ -103,18 +105,22 @@ def admit(
     scan.run()
     for one in at_once:
         scan.serve(one)
+    for pool in facts.pools.values():
+        if pool.yields or pool.spec.cohort is not None:
+            scan.preempt()
+            break
     scan.wake()
     scan.note_use()
     return scan.draft.changes
 
 
 def order(ticket: Lease) -> Order:
-    """Return a ticket's sort key in every line: higher priority first, then by arrival.
+    """Return a ticket's sort key in every line: higher priority, lower place, earlier arrival.
 
     It depends on the order that its pools had when it was asked for: tickets of a pool whose newest
-    request goes first have negative places.
+    request goes first have negative places, and those of a fair share have tags.
     """
-    return (-ticket.priority, -ticket.arrival if ticket.newest else ticket.arrival)
+    return (-ticket.priority, -ticket.arrival if ticket.newest else ticket.place, ticket.arrival)
 
 
 class _Scan:
@@ -140,6 +146,14 @@ class _Scan:
         self.silent_at: dict[str, Instant] = {}
         """By pool, the service time from which a ticket with units set aside is passed over."""
         self.short: dict[str, int] = {}
+        self.cohorts: dict[str, Cohort] = {}
+        """By pool, for pools in a cohort."""
+        self.credit: dict[str, int] = {}
+        """By pool, the units that it may borrow for further tickets of its line."""
+        self.borrowers: list[tuple[Lease, int]] = []
+        """Tickets that would start with borrowed units, and the units set aside for each."""
+        self.outbid: set[str] = set()
+        """Pools whose next ticket can borrow no more, and so no ticket behind it."""
 
     def force(self) -> None:
         """Grant forced tickets, regardless of limit, pacing, cooldown, quota and pause."""
@@ -159,16 +173,23 @@ class _Scan:
     def open(self, asked: Collection[str]) -> None:
         """Count free units in pools that have a line or an `Immediate` request."""
         at, changed = self.moment.at, self.draft.changes.pools
+        for one in self.facts.pools.values():
+            if one.spec.cohort is not None:
+                pools = [changed.get(name) or pool for name, pool in self.facts.pools.items()]
+                self.cohorts = cohorts_of(self.facts, pools, at)
+                break
         for name, stored in self.facts.pools.items():
             pool = changed.get(name) or stored
             if not pool.waiting and name not in asked:
                 continue
-            limit = pool.spec.limit
-            full = limit is not None and pool.occupied >= limit
+            limit, cohort = pool.spec.limit, self.cohorts.get(name)
+            full = limit is not None and pool.occupied >= limit and cohort is None
             if full or pool.paused or not pacing.is_open(pool, at):
                 self.left[name] = {}
                 continue
             self.left[name] = left = free_units(self.facts, pool, at)
+            if cohort is not None:
+                left[FREE], self.credit[name] = cohort.own(name), cohort.most(name)
             for (where, state), units in self.forced.items():
                 if where == name:
                     left[state] = left.get(state, 0) - units
@@ -191,6 +212,9 @@ class _Scan:
             self._run_short(name)
         if self.short:
             raise Restart(TicketsNeeded(self.short))
+        if self.borrowers:
+            for ticket, aside in merged(self.borrowers, self.outbid):
+                self._borrow(ticket, aside)
 
     def serve(self, request: Immediate) -> None:
         """Grant all tickets of a request if enough is left and its owner may have it, else none."""
@@ -206,20 +230,74 @@ class _Scan:
             self._idle(slot.pool).remove(slot)
             self._use(ticket.needs[0], forced=False)
             arrived = structs.replace(ticket, arrival=self.draft.arrive())
-            self.draft.put(arrived)
-            self.draft.wait(arrived)
+            arrived = self.draft.join(arrived)
             self.draft.grant(arrived, [slot])
             owned = (slot.pool, ticket.owner)
             self.owners[owned] = self.owners.get(owned, 0) + 1
 
+    def preempt(self) -> None:
+        """Have holders asked to stop for tickets that cannot start otherwise. Raises Restart."""
+        pools = []
+        for pool in self.facts.pools.values():
+            if not pool.yields and pool.spec.cohort is None:
+                continue
+            now = self.draft.pool(pool.name)
+            ready = now.waiting and not now.paused and pacing.is_open(now, self.moment.at)
+            if ready and yielding(self.facts, pool):
+                pools.append(pool.name)
+        if not pools:
+            return
+        fronts = [self._front(name) for name in pools]
+        if self.short:
+            raise Restart(TicketsNeeded(self.short))
+        now_pools = {name: self.draft.pool(name) for name in self.facts.pools}
+        stopping = Stopping(self.facts, now_pools, self.draft.slots, self.moment.at)
+        front = {ticket.id: ticket for tickets in fronts for ticket in tickets}
+        for ticket in sorted(front.values(), key=order):
+            chosen = self._preferred(ticket) if ticket.alternatives else ticket
+            if chosen is not None:
+                stopping.judge(chosen)
+        for lease in stopping.asked.values():
+            self.draft.put(lease)
+        for key, place in stopping.places.items():
+            self.draft.put(structs.replace(front[key], place=place))
+
+    def _front(self, name: str) -> list[Lease]:
+        """Return the first tickets of a line that wait for units only."""
+        line = self.facts.lines.get(name)
+        if line is None:
+            self.short[name] = PAGE
+            return []
+        found = []
+        for known in self.facts.leases.values():
+            ticket = self.draft.changes.leases.get(known.id, known)
+            if ticket is None or ticket.state != "waiting" or ticket.forced or ticket.detail:
+                continue
+            there = line.whole or (line.end is not None and order(ticket) <= line.end)
+            unasked = ticket.pull and not is_waited_for(ticket) and ticket.id not in self.polled
+            if not there or unasked or all(need.pool != name for need in ticket.needs):
+                continue
+            if ticket.alternatives or not self._is_passed_over(ticket):
+                found.append(ticket)
+        loaded = len(line.tickets)
+        if not line.whole and (not found or loaded < PAGE):
+            self.short[name] = max(PAGE, 4 * loaded if loaded >= PAGE else 0)
+        return sorted(found, key=order)[:FRONT]
+
     def wake(self) -> None:
         """Set for every pool when time alone may allow a grant, or ends it as `templates` say."""
         at, changed = self.moment.at, self.draft.changes.pools
+        awaited = awaited_in(map(self.draft.pool, self.cohorts)) if self.cohorts else ()
         for name, stored in self.facts.pools.items():
             pool = changed.get(name) or stored
             timed = pool.resting or pool.spec.pacing is not None or self.silent_at
             silent_at = self.silent_at.get(name)
             wake_at = pacing.wakes_at(pool, at, silent_at) if pool.waiting and timed else None
+            if pool.resting and not pool.waiting and pool.spec.cohort in awaited:
+                # Others of its cohort wait for what it lends.
+                wake_at = min(
+                    (rest.until for rest in pool.resting if rest.until > at), default=None
+                )
             if pool.paused:
                 wake_at = pool.paused_until  # also without a line: a sweep ends the pause
             if pool.on_demand is not None:
@@ -266,7 +344,7 @@ class _Scan:
             if count >= self.draft.pool(name).waiting or (line is not None and line.whole):
                 continue
             end = None if line is None else line.end
-            ends.append(((-(1 << 62), 0) if end is None else end, name))
+            ends.append(((-(1 << 62), 0, 0) if end is None else end, name))
         tickets.sort(key=order)
         ends.sort(reverse=True)
         return tickets, ends
@@ -307,6 +385,32 @@ class _Scan:
         elif refusal != ticket.detail:
             self.draft.put(structs.replace(asked_for, detail=refusal))
 
+    def _borrow(self, ticket: Lease, aside: int) -> None:
+        """Grant a ticket with units that other pools lend, or set these aside.
+
+        It comes after all tickets that stay within the limits of their pools; `aside` of its units
+        are its own pool's. It has no allocations.
+        """
+        (need,) = ticket.needs
+        name, cohort = need.pool, self.cohorts[need.pool]
+        if self._is_passed_over(ticket):  # its owner has got its last units by borrowing them
+            self.draft.changes.unfinished.add(name)
+            return
+        missing, there = need.units - aside, cohort.more(name)
+        open_now = pacing.is_open(self.draft.pool(name), self.moment.at)
+        unasked = ticket.pull and not is_waited_for(ticket) and ticket.id not in self.polled
+        if open_now and missing <= there and not unasked:
+            cohort.take(name, missing)
+            owned = (name, ticket.owner)
+            self.owners[owned] = self.owners.get(owned, 0) + need.units
+            self.draft.grant(ticket, [])
+            return
+        if not self._leaves(ticket):
+            cohort.take(name, min(there, missing))
+            if is_watched(ticket) or (ticket.pull and ticket.id not in self.polled):
+                self._note_silence(ticket, need)
+            self.outbid.add(name)
+
     def _is_passed_over(self, ticket: Lease) -> bool:
         if self._is_barred(ticket.owner, ticket.needs):
             return True
@@ -341,18 +445,10 @@ class _Scan:
         """Return a ticket with the needs of one of these alternatives, as it chooses."""
         if not ticket.alternatives:
             return ticket
-        ordered = len(fitting) == 1 or (ticket.choice is not None and ticket.choice.in_order)
-        needs = fitting[0] if ordered else min(fitting, key=self._load)
+        needs = fitting[0]
+        if len(fitting) > 1 and (ticket.choice is None or not ticket.choice.in_order):
+            needs = min(fitting, key=lambda one: load_of(self.facts, self.draft.pool, one))
         return structs.replace(ticket, needs=needs)
-
-    def _load(self, needs: Needs) -> list[float]:
-        """Return which shares of their limits pools would have occupied, the highest first."""
-        shares = []
-        for name, units in units_by_pool(needs).items():
-            pool = self.draft.pool(name)
-            limit = limit_of(self.facts, pool)
-            shares.append((pool.occupied + units) / limit if limit else inf)
-        return sorted(shares, reverse=True)
 
     def _leaves(self, ticket: Lease) -> bool:
         """Does nobody wait for a pull ticket after this batch, in which it was polled?"""
@@ -415,20 +511,39 @@ class _Scan:
             self.draft.changes.unfinished.add(need.pool)
 
     def _set_aside(self, ticket: Lease) -> None:
-        silent_at = None
-        if is_watched(ticket) or (ticket.pull and ticket.id not in self.polled):
-            ends = silence_ends(ticket)
-            if ends is not None:
-                silent_at = Instant(self.moment.at + ends - self.moment.alive + 1)
+        watched = is_watched(ticket) or (ticket.pull and ticket.id not in self.polled)
         for need in ticket.needs:
             left, there = self.left[need.pool], self._left(need)
             kept = min(max(0, there), need.units)
             kept = self._idle(need.pool).set_aside(need, kept) if kept else 0
             left[need.state] = max(0, left.get(need.state, 0) - kept)
-            if silent_at is not None and there > 0:
-                earlier = self.silent_at.get(need.pool, silent_at)
-                self.silent_at[need.pool] = min(earlier, silent_at)
+            if watched and there > 0:
+                self._note_silence(ticket, need)
+            if need.pool in self.cohorts:
+                self._take(need.pool, kept)
+                if ticket.allocations is not None:  # it does not borrow, and none behind it does
+                    self.credit[need.pool] = 0
+                elif self.credit[need.pool] > 0:
+                    self.borrowers.append((ticket, kept))
+                    self.credit[need.pool] -= need.units - kept
             self._close(need.pool)
+
+    def _note_silence(self, ticket: Lease, need: Need) -> None:
+        """Note when what is set aside for a ticket is free again, because its client is silent."""
+        ends = silence_ends(ticket)
+        if ends is not None:
+            silent_at = Instant(self.moment.at + ends - self.moment.alive + 1)
+            earlier = self.silent_at.get(need.pool, silent_at)
+            self.silent_at[need.pool] = min(earlier, silent_at)
+
+    def _take(self, name: str, units: int) -> None:
+        """Count units of a cohort; what its other pools may grant changes with them."""
+        cohort = self.cohorts[name]
+        cohort.take(name, units)
+        for other in [one for one in self.opened if self.cohorts.get(one) is cohort]:
+            self.left[other][FREE] = cohort.own(other)
+            if other != name:
+                self._close(other)
 
     def _grant(self, ticket: Lease) -> None:
         taken = []
@@ -446,6 +561,8 @@ class _Scan:
         left = self.left.get(need.pool)
         if left is not None:
             left[need.state] = left.get(need.state, 0) - need.units
+            if need.pool in self.cohorts:
+                self._take(need.pool, need.units)
         elif forced and self.draft.pool(need.pool).spec.limit is None:
             at = (need.pool, need.state)
             self.forced[at] = self.forced.get(at, 0) + need.units
@@ -466,7 +583,7 @@ class _Scan:
         left = self.left[pool.name]
         states = (FREE,) if pool.spec.limit is not None else pool.awaited
         for state in states:
-            if left.get(state, 0) > 0:
+            if left.get(state, 0) > 0 or self.credit.get(pool.name, 0) > 0:
                 return True
         if not pool.sought or left.get(FREE, 0) <= 0:
             return False

@@ -16,7 +16,7 @@ from typing import Literal
 from moorage.core.admission.facts import Facts
 from moorage.core.admission.model import Lease, Need, Pool
 from moorage.core.admission.owners import BOSKOS
-from moorage.core.admission.units import limit_of
+from moorage.core.admission.units import most_of
 from moorage.core.clock import SECOND, Instant
 from moorage.core.service_time import Moment
 
@@ -53,7 +53,7 @@ def bar_of(facts: Facts, pool: Pool, owner: str, units: int, granted: int = 0) -
     """
     if pool.paused:
         return "paused"
-    if units > limit_of(facts, pool):
+    if units > most_of(facts, pool):
         return "above_limit"
     if pool.spec.quota is None:
         return None
@@ -90,7 +90,7 @@ def room_of(facts: Facts, pool: Pool) -> tuple[int, dict[str, int]]:
 
     So a line can be read without the tickets that are passed over anyway.
     """
-    most = limit_of(facts, pool)
+    most = most_of(facts, pool)
     if pool.spec.quota is None:
         return most, {}
     most = min(most, pool.spec.quota)

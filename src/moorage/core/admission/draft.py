@@ -21,6 +21,7 @@ from moorage.core.admission.model import (
 )
 from moorage.core.admission.owners import LEASE_PROXY
 from moorage.core.admission.requests import settled
+from moorage.core.admission.sharing import fair_share
 from moorage.core.admission.slots import (
     LeaseEnd,
     Slots,
@@ -29,10 +30,11 @@ from moorage.core.admission.slots import (
     occupied,
     slot_new,
 )
-from moorage.core.admission.units import lacking, rested, units_by_pool
+from moorage.core.admission.units import is_gang, lacking, rested, units_by_pool
 from moorage.core.clock import Instant
 from moorage.core.ids import LeaseId
 from moorage.core.service_time import Moment
+from moorage.core.share_values import Sharing
 
 
 class Draft:
@@ -81,6 +83,21 @@ class Draft:
         """Store a lease as given; sums do not change."""
         self.changes.leases[lease.id] = lease
 
+    def join(self, ticket: Lease, kept: int | None = None) -> Lease:
+        """Add a new ticket to its lines, and store it with its tag, which it returns.
+
+        `kept` is the tag of the ticket or lease whose place it takes; None: it takes none.
+        """
+        pool = self.pool(ticket.needs[0].pool)
+        shared = pool.sharing is not None or pool.spec.fair_share is not None
+        if shared and not ticket.newest and not is_gang(ticket.needs):
+            ticket = fair_share.tagged(pool, ticket, self.moment.at, kept)
+        elif ticket.place:  # it had one in a fair share that has ended
+            ticket = structs.replace(ticket, place=0, charge=0)
+        self.changes.leases[ticket.id] = ticket
+        self.wait(ticket)
+        return ticket
+
     def wait(self, ticket: Lease, sign: int = 1, *, granted: bool = False) -> None:
         """Add a ticket to its lines, or (-1) remove it.
 
@@ -93,12 +110,16 @@ class Draft:
         for name in needed:
             pool = self.pool(name)
             in_use, paced_at = pool.occupied, pool.paced_at
-            units = taken.get(name, 0)
+            units, yields = taken.get(name, 0), pool.yields
             if granted and units:
                 in_use += units
+                if ticket.preemptible is not None:
+                    yields += units
                 if pool.spec.pacing is not None and not ticket.forced:
                     paced_at = pacing.paid(pool, units, self.moment.at, ticket.arrival)
-            awaited, sought = pool.awaited, pool.sought
+            awaited, sought, sharing = pool.awaited, pool.sought, pool.sharing
+            if sharing is not None or pool.spec.fair_share is not None:
+                sharing = self._shared(pool, ticket, (needed[name], units), sign, granted=granted)
             for need in lines if pool.spec.limit is None else ():
                 if need.pool == name and need.wanted:
                     sought = counted(sought, need.wanted, sign * need.units)
@@ -112,7 +133,18 @@ class Draft:
                 sought=sought,
                 occupied=in_use,
                 paced_at=paced_at,
+                sharing=sharing,
+                yields=yields,
             )
+
+    def _shared(
+        self, pool: Pool, ticket: Lease, units: tuple[int, int], sign: int, *, granted: bool
+    ) -> Sharing | None:
+        """Return a pool's sharing; `units`: those of the ticket's line, and those it is granted."""
+        lined, taken = units
+        if sign > 0:
+            return fair_share.waits(pool, ticket, lined, self.moment.at)
+        return fair_share.leaves(pool, ticket, lined, self.moment.at, taken if granted else None)
 
     def grant(self, ticket: Lease, taken: list[Slot]) -> Lease:
         """Turn a ticket into a lease that occupies its units; the caller has checked it.
@@ -200,12 +232,12 @@ class Draft:
             confirm_by=None,
             heard_until=left_until(self.moment, lease),
             hold_until=None,
+            stop_until=None,
+            preempted_by=None,
             token=None,
             slots={},
         )
-        self.put(ticket)
-        self.wait(ticket)
-        return ticket
+        return self.join(ticket, ticket.place)
 
     def stop(self, lease: Lease, cause: Cause, detail: str = "") -> Lease:
         """Mark a lease as ended; the caller takes care of its units."""
@@ -215,12 +247,23 @@ class Draft:
         self.put(ended)
         return ended
 
-    def vacate(self, pool: Pool, units: int, idle: int, cause: Cause) -> None:
-        """Reduce the occupied units of a pool as changed so far; `idle` start their cooldown."""
+    def vacate(self, pool: Pool, lease: Lease, units: int, idle: int, cause: Cause) -> None:
+        """Reduce the occupied units of a pool as changed so far by units of a lease.
+
+        `idle` of them start their cooldown.
+        """
+        sharing, yields = pool.sharing, pool.yields
+        if lease.preemptible is not None:
+            yields -= units
+        if sharing is not None:
+            used, at = cause != "unconfirmed", self.moment.at
+            sharing = fair_share.returns(pool, lease, units, at, used=used)
         self.changes.pools[pool.name] = structs.replace(
             pool,
             occupied=pool.occupied - units,
             resting=rested(pool.resting, self.moment.at, pool.spec, cause, idle),
+            sharing=sharing,
+            yields=yields,
         )
 
     def _free(self, lease: Lease, end: LeaseEnd, states: dict[str, str] | None) -> None:
@@ -235,15 +278,38 @@ class Draft:
                 )
             else:
                 idle = units
-            self.vacate(pool, units, idle, end.cause)
+            self.vacate(pool, lease, units, idle, end.cause)
 
-    def pay(self, ticket: Lease) -> None:
-        """Count the grant of units that are occupied already in the pacing of their pools."""
+    def pay(self, ticket: Lease, old: Lease) -> Lease:
+        """Count the grant of units that an old lease occupies in the pacing of their pools.
+
+        Returns the ticket, with the tag of the old lease.
+        """
         for name, units in units_by_pool(ticket.needs).items():
             pool = self.pool(name)
             if pool.spec.pacing is not None:
                 paced_at = pacing.paid(pool, units, self.moment.at, ticket.arrival)
                 self.changes.pools[name] = structs.replace(pool, paced_at=paced_at)
+        return self.take_over(ticket, old, old.place)
+
+    def take_over(self, ticket: Lease, old: Lease, kept: int | None = None) -> Lease:
+        """Charge units to who has them from now on, and return the ticket with its tag.
+
+        The old lease has paid for the time in which it had them. `kept` is the tag that the ticket
+        keeps; None: it gets its own.
+        """
+        for name, units in units_by_pool(ticket.needs).items():
+            pool, at = self.pool(name), self.moment.at
+            more = (ticket.preemptible is not None) - (old.preemptible is not None)
+            if more:
+                yields = pool.yields + more * units
+                pool = self.changes.pools[name] = structs.replace(pool, yields=yields)
+            if pool.sharing is not None:
+                if not is_gang(ticket.needs) and not ticket.newest:
+                    ticket = fair_share.tagged(pool, ticket, at, kept)
+                sharing = fair_share.continues(pool, old, ticket, units, at)
+                self.changes.pools[name] = structs.replace(pool, sharing=sharing)
+        return ticket
 
 
 def by(newer: LeaseId) -> str:

@@ -71,7 +71,7 @@ def cause_of(lease: Lease, moment: Moment) -> Cause:
     if stop is not None:
         stop = stops_at(lease, moment.at - moment.alive)
     if stop is not None and stop <= moment.at:
-        return "superseded"
+        return "superseded" if lease.preempted_by is None else "preempted"
     return "unconfirmed" if is_unconfirmed(lease) else "ttl_over"
 
 
@@ -108,6 +108,8 @@ def _over(draft: Draft, lease: Lease, cause: Cause, detail: str = "") -> None:
         draft.wait_again(lease)
     elif cause == "superseded" and lease.superseded_by is not None:
         draft.end(lease, cause, by(lease.superseded_by))
+    elif cause == "preempted" and lease.preempted_by is not None:
+        draft.end(lease, cause, f"for {lease.preempted_by}")
     else:
         draft.end(lease, cause, detail)
 

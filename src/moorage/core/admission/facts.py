@@ -43,7 +43,8 @@ class Keys:
     """The keys to load. Every member except `due` is a set; a batch loads the union of its keys.
 
     Also loaded: the timeline; every pool that a lease needs (except for `heard`); if one of these
-    pools has gangs in its line, all pools that have gangs; all slots of each pool; and if it has a
+    pools has gangs in its line, all pools that have gangs; the other pools of their cohorts; all
+    slots of each pool; and if it has a
     quota, the units that each owner occupies.
     """
 
@@ -71,6 +72,8 @@ class Keys:
     """Owners whose tickets may be too many in a line, so that these are counted."""
     heads: set[LeaseId] = field(default_factory=set)
     """Leases of `leases` for whose lines `Facts.heads` are needed."""
+    cohorts: set[str] = field(default_factory=set)
+    """Cohorts of which every pool is needed. Of a loaded pool's own cohort they always are."""
     member_groups: set[str] = field(default_factory=set)
     """Groups of reporters whose members decide the limits of some pools; all of these pools."""
     groups: set[tuple[str, str]] = field(default_factory=set)
@@ -84,6 +87,7 @@ class Keys:
         """Add the keys of another request of the same batch."""
         self.pools |= other.pools
         self.member_groups |= other.member_groups
+        self.cohorts |= other.cohorts
         self.leases |= other.leases
         self.asked |= other.asked
         self.groups |= other.groups
@@ -106,18 +110,18 @@ class Keys:
         named += len(self.slots) + len(self.ends) + len(self.quotas)
         named += len(self.holders) + len(self.heard) + len(self.touched)
         named += len(self.member_groups) + len(self.heads) + len(self.waiters) + len(self.groups)
-        named += len(self.makable) + self.templates
+        named += len(self.makable) + self.templates + len(self.cohorts)
         return named + (self.due is not None)
 
 
 @dataclass(slots=True)
 class Line:
-    """The first tickets of a pool's line by (priority, arrival), as stored before the batch."""
+    """The first tickets of a pool's line, in its order, as stored before the batch."""
 
     tickets: list[LeaseId] = field(default_factory=list)
     whole: bool = False
     """These are all tickets of the line."""
-    end: tuple[int, int] | None = field(default=None, compare=False)
+    end: tuple[int, int, int] | None = field(default=None, compare=False)
     """The place of the last one as stored, see `admit.order`: the batch may have moved it since."""
 
 
@@ -209,7 +213,7 @@ class Facts:
     """Waiting tickets by (pool, owner): all of the owners in `Keys.waiters` and of their projects,
     in pools where they could be too many; otherwise only what this batch has added."""
     lines: dict[str, Line] = field(default_factory=dict)
-    heads: dict[str, tuple[int, int]] = field(default_factory=dict)
+    heads: dict[str, tuple[int, int, int]] = field(default_factory=dict)
     """Places of the first tickets of some lines, by pool, as stored before the batch."""
     templates: dict[str, Template] = field(default_factory=dict)
     """All of them, with `Keys.templates`, or if a pool of `Keys.makable` does not exist."""

@@ -114,7 +114,7 @@ def accept(facts: Facts, moment: Moment, wall: Instant, lease: LeaseId, how: Acc
     draft = Draft(facts, moment, wall)
     held = [slot for slot in facts.slots_of(old.slots) if slot.lease == old.id]
     draft.stop(structs.replace(old, offer=None), "handed_over", f"to {how.owner}")
-    draft.start(_taken(old, draft, how), held)
+    draft.start(draft.take_over(_taken(old, draft, how), old), held)
     started = draft.changes.leases[how.fresh]
     assert started is not None
     heard_until = started.heard_until if old.kept is None else None

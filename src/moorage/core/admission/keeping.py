@@ -46,6 +46,12 @@ def keep(
             f"Lease '{lease}' was made through Boskos, the lease proxy or a governor, which release"
             " it themselves, so it cannot be kept for inspection.",
         )
+    if found.preempted_by is not None:
+        raise Error(
+            Code.INVALID,
+            f"Lease '{lease}' ends soon for the ticket '{found.preempted_by}', so it cannot be"
+            " kept.",
+        )
     if found.stop_until is not None:
         raise Error(
             Code.INVALID,

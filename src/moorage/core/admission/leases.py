@@ -51,8 +51,9 @@ from moorage.core.admission.requests import (
     settled,
     ttl_of,
 )
+from moorage.core.admission.sharing import cohorts, fair_share
 from moorage.core.admission.superseding import supersede
-from moorage.core.admission.units import is_over, limit_of, units_by_pool
+from moorage.core.admission.units import limit_of, units_by_pool
 from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
@@ -366,6 +367,9 @@ def enter(
     """
     bounds.check_asker(pools, request)
     bounds.check_units(draft.facts, pools, request, draft.moment.at)
+    if len(pools) > 1:
+        fair_share.check_alone(pools)
+        cohorts.check_alone(pools)
     if not request.forced:
         for known in pools:
             pool = draft.pool(known.name)
@@ -375,8 +379,7 @@ def enter(
     ticket = ticket_of(draft, pools, request, arrival)
     if place is not None:
         ticket = placed(ticket, place)
-    draft.put(ticket)
-    draft.wait(ticket)
+    ticket = draft.join(ticket, None if place is None else place.place)
     grow(draft, ticket, pools)
     return ticket
 
@@ -412,6 +415,7 @@ def ticket_of(draft: Draft, pools: list[Pool], request: LeaseRequest, arrival: i
         allocations=request.allocations,
         newest=bounds.order_of(pools) == "newest",
         group=request.group,
+        preemptible=request.preemptible,
         alternatives=request.alternatives,
         choice=_choice_of(request) if request.alternatives else None,
     )
@@ -519,6 +523,8 @@ def retry(
     if new.pull and not how.requeue:
         draft.changes.polled.add(new.id)
     keeps_place = (same and _keep_on_retry(pools)) or (how.requeue and old.owner == GOVERNORS)
+    if old.preempted_by is not None and pools[0].spec.fair_share is not None:
+        keeps_place = False  # it would take what it gives up: its old tag is a low one
     ticket = enter(draft, new, pools, old if keeps_place else None)
     if old.superseded_by is not None:
         late = structs.replace(ticket, superseded_by=old.superseded_by)
@@ -544,8 +550,7 @@ def _start_again(
     ticket = structs.replace(placed(ticket, old), superseded_by=old.superseded_by)
     if ticket.alternatives:
         ticket = settled(structs.replace(ticket, needs=old.needs), pools)
-    draft.pay(ticket)
-    draft.start(ticket, held)
+    draft.start(draft.pay(ticket, old), held)
 
 
 def _keep_on_retry(pools: list[Pool]) -> bool:
@@ -572,7 +577,7 @@ def _may_keep(facts: Facts, old: Lease, new: LeaseRequest, pools: list[Pool]) ->
     if old.stop_until is not None:
         return False  # its holder is asked to stop
     for pool in pools:
-        if pool.paused or is_over(pool, limit_of(facts, pool)):
+        if pool.paused or pool.occupied > limit_of(facts, pool):  # what was borrowed goes back
             return False
         left = quota_left(facts, pool, old.owner)
         if left is not None and left < 0:

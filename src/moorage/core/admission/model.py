@@ -5,6 +5,7 @@ from msgspec import Struct, structs
 from moorage.core.clock import SECOND, Instant
 from moorage.core.ids import LeaseId
 from moorage.core.service_time import Moment, Timeline
+from moorage.core.share_values import FairShare, Sharing
 from moorage.wire import enums
 from moorage.wire.defaults import QUEUE_MAX
 
@@ -24,7 +25,7 @@ State = enums.State
 Cause = enums.Cause
 Result = enums.Result
 
-UNRETURNED: frozenset[Cause] = frozenset({"revoked", "ttl_over", "superseded"})
+UNRETURNED: frozenset[Cause] = frozenset({"revoked", "ttl_over", "superseded", "preempted"})
 """Causes of ends after which the holder may not know that its lease has ended."""
 
 
@@ -90,32 +91,14 @@ class PoolSpec(Struct, frozen=True):
     """Which request goes first, among those with one priority; see `admit.order`."""
     adaptive: Adaptive | None = None
     """How the limit follows the outcomes of starts; None: only operators change it."""
-
-
-QUEUE_SHARE = 10
-"""The owners of a project, or one without a project, may fill a tenth of a line by default."""
-
-SHORT_LINE = 10
-"""Tickets that one owner may have in any line, if it is that long: nobody shares so short a one."""
-
-
-def owner_queue_max(queue_max: int, chosen: int | None = None) -> int:
-    """Return how many tickets of one owner may wait; `chosen`: a pool's `queue_max_per_owner`.
-
-    By default a tenth of the line, so that nobody fills it. But a line of ten, for example that of
-    a program whose jobs all have one owner, is meant for ten jobs.
-    """
-    share = max(queue_max // QUEUE_SHARE, SHORT_LINE)
-    return min(queue_max, share) if chosen is None else chosen
-
-
-def project_queue_max(spec: PoolSpec) -> int:
-    """Return how many tickets of all owners of one project together may wait.
-
-    A project with many tokens must not fill a line that one of them could not fill.
-    """
-    chosen = spec.queue_max_per_owner or 0
-    return max(chosen, owner_queue_max(spec.queue_max))
+    fair_share: FairShare | None = None
+    """None: its line is in the order of arrival."""
+    cohort: str | None = None
+    """The cohort whose pools lend each other units, see `cohorts.py`; None: it is in none."""
+    lending: int | None = None
+    """Units that others of the cohort may borrow; None: all that are unused."""
+    borrowing: int = 0
+    """Units that it may occupy beyond its limit, if others of its cohort lend them."""
 
 
 class Rest(Struct, frozen=True):
@@ -271,6 +254,10 @@ class Pool(Struct, frozen=True):
     """None: an operator, or Boskos' configuration, has made or changed it."""
     adaptation: Adaptation | None = None
     """The state of its adaptive limit; None: it has none."""
+    sharing: Sharing | None = None
+    """None: it has no fair share, and no ticket in its line has a tag."""
+    yields: int = 0
+    """Units of leases whose holders may be asked to stop, or are."""
 
 
 class Drain(Struct, frozen=True):
@@ -467,6 +454,15 @@ class Lease(Struct, frozen=True):
     """The lease whose units it has taken over from another owner; None: it was granted in line."""
     held_since: Instant | None = None
     """If it was handed over: the grant of the first lease in its chain, for `hold_max`."""
+    place: int = 0
+    """Its tag in a pool with a fair share: lower goes first among those of its priority."""
+    charge: int = 0
+    """In such a pool: what each of its units adds to its sharer's tags."""
+    preemptible: int | None = None
+    """The grace of its holder, who may be asked to stop for another ticket, see `preemption.py`;
+    None: it may not."""
+    preempted_by: LeaseId | None = None
+    """The ticket for which its holder is asked to stop until `stop_until`."""
 
 
 class StartOutcome(Struct, frozen=True):

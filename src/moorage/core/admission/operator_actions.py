@@ -1,6 +1,6 @@
 """Operators' actions on tickets and leases of others: move, force, end all of an owner.
 
-The order of every line stays (priority, place): a move changes the priority of one ticket, and
+The order of every line stays `admit.order`: a move changes the priority of one ticket, and
 nothing else. So it is in the same order in all its lines, and no two gangs can wait for each other.
 Source: docs/decisions/0036-operators-move-tickets.md.
 """
@@ -28,8 +28,8 @@ from moorage.core.wildcards import BELOW
 def move(facts: Facts, lease: LeaseId, priority: int | None) -> Answer:
     """Give a ticket another priority; None: the lowest one with which it is first in all its lines.
 
-    It keeps its arrival number, so it comes after those that asked earlier with that priority. What
-    its request asked for is kept for retries. A ticket that has this place already does not change.
+    It keeps its place and arrival number, so it comes after those ahead of it with that priority.
+    What its request asked for is kept for retries. A ticket that is there already does not change.
 
     Args:
         facts: with the lease and its pools; to make it first, with `heads`.
@@ -64,9 +64,9 @@ def waiting_of(facts: Facts, lease: LeaseId, done: str) -> Lease:
 def _first(facts: Facts, ticket: Lease) -> int:
     """Return the priority with which a ticket is first in all its lines. Raises INVALID."""
     mine, priority = order(ticket), ticket.priority
-    for rank, place in _places(facts, ticket):
-        if (rank, place) < mine:
-            priority = max(priority, -rank + (place < mine[1]))
+    for other in _places(facts, ticket):
+        if other < mine:
+            priority = max(priority, -other[0] + (other[1:] < mine[1:]))
     if priority > MOVED_PRIORITY_MAX:
         raise Error(
             Code.INVALID,

@@ -12,9 +12,16 @@ from moorage.core.admission import bounds
 from moorage.core.admission.adaptive import rule as adaptive
 from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Changes, Facts
-from moorage.core.admission.model import Adaptive, Pacing, Pool, PoolSpec, Rest
+from moorage.core.admission.model import (
+    Adaptive,
+    Pacing,
+    Pool,
+    PoolSpec,
+    Rest,
+)
 from moorage.core.admission.pacing import pacing_default, shortened
 from moorage.core.admission.requests import check_duration
+from moorage.core.admission.sharing import cohorts, fair_share
 from moorage.core.admission.slots import Slots
 from moorage.core.admission.units import limit_of
 from moorage.core.clock import SECOND, Instant
@@ -33,6 +40,7 @@ from moorage.core.limits import (
     TTL_SECONDS_MIN,
 )
 from moorage.core.service_time import Moment
+from moorage.core.share_values import Sharing
 from moorage.core.texts import check_path, check_reason
 
 
@@ -49,7 +57,7 @@ def put(
     A pool that a request has made stays from then on.
 
     Args:
-        facts: with the pool, if it exists.
+        facts: with the pool, if it exists, and the pools of its cohort.
         moment: now.
         wall: wall-clock time, stored in the pool.
         name: path-like, of a-z, 0-9, `.`, `_`, `-`.
@@ -71,6 +79,7 @@ def put(
         check_path("A pool's name", name, POOL_NAME_LENGTH_MAX)
     _check_kind(name, before, spec)
     check_spec(spec)
+    cohorts.check_joins(facts, before, spec)
     if before is None:
         pool = structs.replace(new_pool(name, spec, wall), adaptation=adaptation)
     elif before.spec == spec and before.on_demand is None:
@@ -180,6 +189,7 @@ def new_pool(name: str, spec: PoolSpec, wall: Instant) -> Pool:
         wake_at=None,
         created_at=wall,
         updated_at=wall,
+        sharing=None if spec.fair_share is None else Sharing(),
     )
 
 
@@ -250,6 +260,14 @@ def check_spec(spec: PoolSpec) -> None:
     check_labels(spec.labels)
     if spec.adaptive is not None:
         _check_adaptive(spec, spec.adaptive)
+    if spec.fair_share is not None:
+        fair_share.check_share(spec.fair_share)
+        if spec.order == "newest":
+            raise Error(
+                Code.INVALID,
+                "A fair share orders the line by what was used, so order must be 'oldest'.",
+            )
+    cohorts.check_cohort(spec)
     bounds.check_spec(spec)
 
 
@@ -268,6 +286,7 @@ def _changed(before: Pool, spec: PoolSpec, moment: Moment, wall: Instant) -> Poo
         before,
         spec=spec,
         on_demand=None,  # it is the operator's from now on
+        sharing=fair_share.changed(before, spec.fair_share),
         resting=rests,
         paced_at=paced_at,
         generation=before.generation + 1,

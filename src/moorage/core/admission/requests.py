@@ -10,6 +10,7 @@ from msgspec import Struct, structs
 from moorage.core.admission.alternatives import completed, lined_up
 from moorage.core.admission.facts import Facts
 from moorage.core.admission.model import FREE, LEASED, Choice, FencingToken, Lease, Need, Pool
+from moorage.core.admission.owners import is_reserved
 from moorage.core.clock import SECOND, Instant
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
@@ -17,6 +18,7 @@ from moorage.core.labels import check_labels
 from moorage.core.limits import (
     ASKED_BYTES_MAX,
     DURATION_SECONDS_MAX,
+    GRACE_SECONDS_MAX,
     KEY_LENGTH_MAX,
     MAX_INT,
     NEEDS_MAX,
@@ -83,6 +85,8 @@ class LeaseRequest(Struct, frozen=True):
     alternatives: tuple[tuple[Need, ...], ...] = ()
     in_order: bool = False
     """The first alternative that fits is granted; otherwise the least loaded one."""
+    preemptible: int | None = None
+    """The grace of a holder who may be asked to stop for other tickets; None: it may not."""
     id: LeaseId = LeaseId("")
     """Of the lease, if a new one is made."""
     digest: str = ""
@@ -254,6 +258,7 @@ def request_again(
         attended=lease.attended,
         allocations=lease.allocations,
         group=lease.group,
+        preemptible=lease.preemptible,
         roles=roles,
     )
 
@@ -283,6 +288,15 @@ def _check_words(request: LeaseRequest) -> None:
             "A forced request is granted at once, so it cannot have any_of: choose one of them.",
         )
     check_labels(request.labels)
+    grace = request.preemptible
+    if grace is not None and not SECOND <= grace <= GRACE_SECONDS_MAX * SECOND:
+        raise Error(Code.INVALID, f"preemptible must be from 1 to {GRACE_SECONDS_MAX} s of grace.")
+    if grace is not None and is_reserved(request.owner):
+        raise Error(
+            Code.INVALID,
+            f"Owner '{request.owner}' stands for many clients, which would not learn that they are"
+            " asked to stop: omit preemptible.",
+        )
 
 
 def _check_needs(facts: Facts, needs: tuple[Need, ...]) -> list[Pool]:

@@ -69,6 +69,12 @@ def put(
             "The pools of a template need a limit: a number of units. They have no slots, and no"
             " units per member.",
         )
+    if spec.cohort is not None:
+        raise Error(
+            Code.INVALID,
+            "The pools of a template cannot be in a cohort: each new pool would add its limit to"
+            " what the cohort lends.",
+        )
     check_spec(spec)
     check_duration("idle", wish.idle)
     if not 1 <= wish.pools_max <= TEMPLATE_POOLS_MAX:

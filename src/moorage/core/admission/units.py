@@ -1,6 +1,7 @@
 """How many units a pool has in all, free, and in cooldown. Each rule is defined here once."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from math import inf
 from operator import attrgetter
 
 from msgspec import Struct
@@ -66,6 +67,11 @@ def limit_of(facts: Facts, pool: Pool) -> int:
     return units_of(pool, facts.grantable(pool.name))
 
 
+def most_of(facts: Facts, pool: Pool) -> int:
+    """Return the most units that one ticket may need: a pool's units, and what it may borrow."""
+    return limit_of(facts, pool) + pool.spec.borrowing
+
+
 def units_of(pool: Pool, slots: int) -> int:
     """Return the units of a pool with this many slots, see `limit_of`."""
     if pool.spec.limit is not None:
@@ -74,8 +80,8 @@ def units_of(pool: Pool, slots: int) -> int:
 
 
 def is_over(pool: Pool, units: int) -> bool:
-    """Are more units occupied than a pool has? Its limit was lowered, or a lease was forced."""
-    return pool.occupied > units
+    """Are more units occupied than a pool may? Its limit was lowered, or a lease was forced."""
+    return pool.occupied > units + pool.spec.borrowing
 
 
 def is_free(slot: Slot | SlotGroup, at: Instant) -> bool:
@@ -222,3 +228,13 @@ def rested(
         line = -(-one.until // step) * step
         grid[line] = grid.get(line, 0) + one.units
     return tuple(Rest(Instant(line), grid[line]) for line in sorted(grid))
+
+
+def load_of(facts: Facts, pool_of: Callable[[str], Pool], needs: Sequence[Need]) -> list[float]:
+    """Return which shares of their limits pools would have occupied, the highest first."""
+    shares = []
+    for name, units in units_by_pool(needs).items():
+        pool = pool_of(name)
+        limit = limit_of(facts, pool)
+        shares.append((pool.occupied + units) / limit if limit else inf)
+    return sorted(shares, reverse=True)

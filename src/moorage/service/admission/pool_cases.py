@@ -61,6 +61,7 @@ class PoolPut(PoolCase):
                 pools={self.name},
                 quotas=set() if self.spec.quota is None else {self.name},
                 member_groups=set() if self.spec.member_group is None else {self.spec.member_group},
+                cohorts=set() if self.spec.cohort is None else {self.spec.cohort},
             )
         )
 

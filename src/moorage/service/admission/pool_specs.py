@@ -3,8 +3,13 @@
 from dataclasses import asdict
 from typing import Any, Literal
 
-from moorage.core.admission.model import Adaptive, Pacing, PoolSpec
+from moorage.core.admission.model import (
+    Adaptive,
+    Pacing,
+    PoolSpec,
+)
 from moorage.core.errors import Code, Error
+from moorage.core.share_values import FairShare
 from moorage.service.values import microseconds, microseconds_or_none
 from moorage.wire import admission as wire
 
@@ -29,6 +34,9 @@ def _stored(name: str, value: Any) -> Any:
         return pacing_of(value)
     if name == "adaptive":
         return None if value is None else Adaptive(**asdict(value))
+    if name == "fair_share" and value is not None:
+        half_life = microseconds("fair_share.half_life", value.half_life)
+        return FairShare(value.by, half_life, value.weights, value.default)
     return tuple(value) if name == "askers" and value is not None else value
 
 

@@ -13,6 +13,7 @@ from moorage.core.admission.forecast.why import Standing
 from moorage.core.admission.handing_over import is_offered_to
 from moorage.core.admission.model import Lease, Pool, State, since_of
 from moorage.core.admission.pools import not_found
+from moorage.core.admission.sharing import fair_share
 from moorage.core.admission.units import SlotGroup, figures_of, units_by_pool
 from moorage.core.clock import HOUR, SECOND, Instant
 from moorage.core.counting import counted
@@ -515,6 +516,7 @@ def _pool_view(
         overstay=overstay,
         back=back,
         at=at,
+        shares=tuple(fair_share.shares_of(pool, at)),
     )
 
 

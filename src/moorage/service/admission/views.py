@@ -6,6 +6,7 @@ from msgspec import Struct
 
 from moorage.core.admission.forecast.why import Standing
 from moorage.core.admission.model import Lease, Pool, is_unheard, stops_at
+from moorage.core.admission.sharing.fair_share import Share
 from moorage.core.admission.units import Figures
 from moorage.core.clock import Instant
 from moorage.core.ids import LeaseId
@@ -113,6 +114,8 @@ class PoolView(Struct, frozen=True):
     """Microseconds from service time to the wall clock."""
     at: Instant = Instant(0)
     """When it was read, in service time."""
+    shares: tuple[Share, ...] = ()
+    """What each sharer of a fair share has."""
 
 
 class OutcomeCount(Struct, frozen=True):

@@ -56,6 +56,7 @@ class Sums:
         self._gangs: Counter[str] = Counter()
         self._sought: dict[str, Counter[str]] = {}
         self._awaited: dict[str, Counter[str]] = {}
+        self._yields: Counter[str] = Counter()
         self._held: dict[tuple[str, str], LeaseId] = {}
         self._arrived = 0
 
@@ -69,6 +70,7 @@ class Sums:
                 yield f"lease {lease.id}: pool {name} does not exist"
             if lease.state == "granted":
                 self._occupied[name] += units
+                self._yields[name] += 0 if lease.preemptible is None else units
             else:
                 self._waiting[name] += 1
                 self._gangs[name] += is_gang(lease.needs)
@@ -99,6 +101,7 @@ class Sums:
                 ("gangs", pool.gangs, self._gangs[name], "tickets with other pools are"),
                 ("sought", pool.sought, sought, "units that tickets want by label are"),
                 ("awaited", pool.awaited, awaited, "units that tickets want are"),
+                ("yields", pool.yields, self._yields[name], "preemptible units are"),
             ):
                 if stored != counted:
                     yield f"pool {name}: {word} is {stored}, {what} {counted}"

@@ -82,13 +82,13 @@ def pass_load(pool: str, tickets: int | None = None) -> Plan[LinePass]:
     pools_take(facts, pools)
     waiters: list[Waiter] = []
     size = PAGE if tickets is None else min(PAGE, tickets)
-    after: tuple[int, int] = (RANK_LEAST, 0)
+    after: tuple[int, int, int] = (RANK_LEAST, 0, 0)
     while True:
         (page,) = yield [Query("line_pass", (pool, *after, size))]
         waiters += map(_waiter, page)
         if len(page) < size or tickets is not None:
             break
-        after = (page[-1][1], page[-1][2])
+        after = (page[-1][1], page[-1][2], page[-1][3])
     heads: list[Row] = []
     if waiters:
         (heads,) = yield [Query("lease_load", (waiters[0].id,))]
@@ -124,7 +124,7 @@ def pass_load(pool: str, tickets: int | None = None) -> Plan[LinePass]:
 
 
 def _waiter(row: Row) -> Waiter:
-    lease, _, _, units, owner, forced, heard_until, patience, body = row
+    lease, _, _, _, units, owner, forced, heard_until, patience, body = row
     return Waiter(
         id=lease,
         units=units,

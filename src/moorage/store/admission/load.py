@@ -10,12 +10,14 @@ from collections.abc import Callable, Sequence
 from moorage.core.admission.admit import order
 from moorage.core.admission.alternatives import pools_named
 from moorage.core.admission.bars import room_of
+from moorage.core.admission.bounds import owner_queue_max
 from moorage.core.admission.facts import Facts, Keys, Line
-from moorage.core.admission.model import Lease, PoolSpec, owner_queue_max
+from moorage.core.admission.model import Lease, PoolSpec
 from moorage.core.admission.owners import BOSKOS, project_of
+from moorage.core.admission.sharing.preemption import yielding
 from moorage.core.clock import Instant
 from moorage.core.ids import LeaseId
-from moorage.core.limits import DUE_MAX
+from moorage.core.limits import DUE_MAX, YIELDING_MAX
 from moorage.core.wishes import suits
 from moorage.store import service_clock
 from moorage.store.admission.rows import (
@@ -93,13 +95,24 @@ def lines_load(
     queries = []
     for pool, tickets in wanted.items():
         line = facts.lines.setdefault(pool, Line())
-        known, after = line.tickets, line.end or (RANK_LEAST, 0)
+        known, after = line.tickets, line.end or (RANK_LEAST, 0, 0)
         # Reads one more than wanted, to see whether the line continues.
         most, owners = room_of(facts, facts.pools[pool])
         missing = tickets - len(known) + 1
         room = (most, encode(owners), stuck(pool), alive, f"{BOSKOS}%", _hopeless(facts, pool))
         queries.append(Query("line_load", (pool, *after, missing, *room)))
+    yields: set[str] = set()
+    for pool in wanted:
+        if facts.pools[pool].yields or facts.pools[pool].spec.cohort is not None:
+            yields |= yielding(facts, facts.pools[pool])
+    if yields:
+        queries.append(Query("leases_load_yielding", (key_set(yields), YIELDING_MAX)))
     results = yield queries
+    if yields:
+        *results, rows = results
+        for lease in leases_from_rows(rows):
+            if lease.id not in facts.leases:
+                _lease_take(facts, lease)
     found: list[Lease] = []
     for (pool, tickets), rows in zip(wanted.items(), results, strict=True):
         line = facts.lines[pool]
@@ -162,6 +175,7 @@ def pools_query(keys: Keys) -> Query:
             DUE_MAX,
             key_set(keys.quotas),
             key_set(keys.member_groups),
+            key_set(keys.cohorts),
         ),
     )
 
@@ -173,8 +187,8 @@ def _heads_load(facts: Facts, leases: set[LeaseId]) -> Plan[None]:
         return
     results = yield [Query("line_head", (pool,)) for pool in pools]
     for pool, rows in zip(pools, results, strict=True):
-        for rank, arrival in rows:
-            facts.heads[pool] = (rank, arrival)
+        for rank, place, arrival in rows:
+            facts.heads[pool] = (rank, place, arrival)
 
 
 def _pools_load(facts: Facts, needed: set[str]) -> Plan[None]:

@@ -44,7 +44,7 @@ def pool_row(pool: Pool) -> Row:
     spec = pool.spec
     made = None if pool.on_demand is None else pool.on_demand.template
     searched = (pool.name, spec.quota, pool.gangs, pool.wake_at, spec.member_group, made)
-    return (*searched, encode(pool))
+    return (*searched, spec.cohort, encode(pool))
 
 
 def template_from_body(body: str) -> Template:
@@ -146,7 +146,7 @@ def need_rows(lease: Lease) -> Iterator[Row]:
     Its column `pull`: the ticket is passed over while no request waits for it.
     """
     pools = units_in_line(lease) if lease.alternatives else units_by_pool(lease.needs)
-    rank, place = order(lease)
+    rank, place, _ = order(lease)
     for pool, units in sorted(pools.items()):
         yield (
             pool,

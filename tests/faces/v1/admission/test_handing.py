@@ -225,7 +225,7 @@ def test_what_a_newer_request_waits_for_is_not_kept(native: Native, ann: str, bo
         assert newer in answer.body["detail"]
     longer = preview(native, "lease.hold", lease, hold=7200.0)
     assert "It may last 2h from now on." in longer["lines"]
-    assert any("asked to stop for a newer request" in line for line in longer["lines"])
+    assert any("asked to stop for another request" in line for line in longer["lines"])
     lease_action(native, lease, "offer", token=ann, to="bank/bob")
     new = lease_action(native, lease, "accept", token=bob, key=str(uuid4())).body
     assert (new["group"], new["superseded_by"], new["stop_until"]) == ("", newer, stop)

@@ -48,7 +48,7 @@ def test_a_ticket_waits_and_is_granted(native: Native, pool: str) -> None:
     assert ticket.status == 202
     assert (ticket.body["state"], ticket.body["token"]) == ("waiting", None)
     answer = ticket.body["waiting"]
-    names = {"position", "eta_seconds", "overdue", "code", "reason", "alternatives"}
+    names = {"position", "eta_seconds", "overdue", "code", "reason", "alternatives", "share"}
     assert set(answer) == names
     assert answer["position"] == 1
     assert answer["reason"] and answer["code"]

@@ -76,6 +76,12 @@ def test_defaults_of_a_pool(native: Native) -> None:
         "next_grant_at": None,
         "first": None,
         "owner_queue_max": 1_000,
+        "fair_share": None,
+        "shares": [],
+        "cohort": None,
+        "lending": None,
+        "borrowing": 0,
+        "borrowed": 0,
     }
     times = {name: made.body[name] for name in ("created_at", "updated_at")}
     assert made.body == expected | times
@@ -99,6 +105,10 @@ def test_all_properties(native: Native) -> None:
         "on_retry": "requeue",
         "expire": "keep",
         "proxy_ttl": 90.0,
+        "fair_share": {"by": "project", "half_life": 60.0, "weights": {"a/*": 2}, "default": 3},
+        "cohort": "all",
+        "lending": 2,
+        "borrowing": 4,
     }
     made = put(native, "all", **wanted)
     assert {name: made.body[name] for name in wanted} == wanted

@@ -13,10 +13,12 @@ from moorage.cli.support.command import administering, at_server, server_now
 from moorage.cli.support.durations import (
     NONE,
     DurationType,
+    FairShareType,
     NoneOr,
     PacingType,
     UntilType,
     duration_text,
+    fair_share_text,
     pacing_text,
 )
 from moorage.cli.support.irreversible import Ask, irreversible
@@ -32,6 +34,7 @@ from moorage.cli.support.views.pool_text import (
     explained,
     outlasting,
     plain_text,
+    share_text,
     summary,
 )
 from moorage.client.admission import Admission
@@ -132,6 +135,21 @@ _OPTIONS = (
         type=NoneOr(_AMOUNT),
         help="Tickets of one owner that may wait; none: a tenth of queue-max, at least 10.",
     ),
+    click.option(
+        "--fair-share",
+        type=FairShareType(),
+        help="Who shares the pool: owner, project or label:NAME, and @HALF_LIFE and ,NAME=WEIGHT"
+        " if needed; none: the line is in order of arrival.",
+    ),
+    click.option(
+        "--cohort",
+        type=NoneOr(click.STRING),
+        help="Pools with the same cohort lend each other units; none: it is in no cohort.",
+    ),
+    click.option(
+        "--lending", type=NoneOr(_AMOUNT), help="Units that others may borrow; none: all unused."
+    ),
+    click.option("--borrowing", type=_AMOUNT, help="Units it may have beyond its limit."),
     click.option(
         "--on-retry",
         type=click.Choice(get_args(OnRetry)),
@@ -262,6 +280,8 @@ def show(name: str, as_json: bool) -> None:
     shown |= {
         "pacing": pacing_text(pool.pacing),
         **_adaptive(pool),
+        "fair_share": fair_share_text(pool.fair_share),
+        "shares": [share_text(share) for share in pool.shares],
         "first": None if first is None else f"{holder_of(first.owner, first.labels)} {first.key}",
         "reason": None if first is None or first.waiting is None else first.waiting.reason,
         "overstay": overstay and f"{outlasting(overstay, server_now())}: lease {overstay.lease}",

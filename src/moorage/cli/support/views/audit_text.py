@@ -7,7 +7,7 @@ from moorage.cli.support.tables import NOTHING, Cell
 from moorage.cli.support.views.cells import id_cells
 from moorage.cli.support.views.pool_text import IDLE, plain_text, property_text
 from moorage.core.ids import is_normal
-from moorage.wire.admission import DURATIONS, Adaptive, Pacing
+from moorage.wire.admission import DURATIONS, Adaptive, FairShare, Pacing
 
 FIRST = ("reason", "owner")
 """Members that matter most: they come first, because the end of a text may be cut."""
@@ -73,4 +73,6 @@ def _text(name: str, value: Any) -> str:
         return property_text(name, Pacing(**value))
     if name == "adaptive" and isinstance(value, dict):
         return property_text(name, Adaptive(**value))
+    if name == "fair_share" and isinstance(value, dict):
+        return property_text(name, FairShare(**value))
     return property_text(name, value) if name in {*DURATIONS, IDLE} else plain_text(value)

@@ -5,12 +5,12 @@ from dataclasses import fields
 from datetime import datetime
 from typing import Any
 
-from moorage.cli.support.durations import AUTO, NONE, duration_text, pacing_text
+from moorage.cli.support.durations import AUTO, NONE, duration_text, fair_share_text, pacing_text
 from moorage.core.admission.model import FREE, LEASED
 from moorage.core.admission.model import Pacing as CorePacing
 from moorage.core.admission.pacing import is_default, pacing_default
 from moorage.core.clock import SECOND
-from moorage.wire.admission import DURATIONS, Overstay, Pacing, Pool, PoolWanted
+from moorage.wire.admission import DURATIONS, Overstay, Pacing, Pool, PoolWanted, Share
 
 PROPERTIES = tuple(field.name for field in fields(PoolWanted) if field.name != "generation")
 IDLE = "idle"
@@ -101,6 +101,8 @@ def property_text(name: str, value: Any) -> str:
         )  # deferred: most have none
 
         return adaptive_text(value)
+    if name == "fair_share":
+        return fair_share_text(value)
     if value is None:
         return NONE
     return duration_text(value) if name in DURATIONS or name == IDLE else plain_text(value)
@@ -151,6 +153,13 @@ def outlasting(one: Overstay, now: datetime) -> str:
 
 def _unheard(pool: Pool) -> str:
     return f", {pool.unheard} unheard" if pool.unheard else ""
+
+
+def share_text(share: Share) -> str:
+    """Return what a sharer has of a pool: its units, its tickets, and how far it is ahead."""
+    name = share.name or "(no label)"
+    ahead = f", {duration_text(round(share.debt))} ahead" if share.debt >= 1 else ""
+    return f"{name}: {share.used} in use, {share.waiting} waiting, weight {share.weight}{ahead}"
 
 
 def plain_text(value: Any) -> str:

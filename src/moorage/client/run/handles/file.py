@@ -196,6 +196,7 @@ def _entry(values: Any) -> HandleEntry:
             ),
             group=str(wish.get("group", "")),  # missing in older files
             cancel_running=bool(wish.get("cancel_running")),
+            preemptible=wish.get("preemptible"),  # missing in older files
             any_of=tuple(
                 tuple(Need(str(pool), int(units), _pairs(labels)) for pool, units, labels in needs)
                 for needs in wish.get("any_of", ())  # missing in older files

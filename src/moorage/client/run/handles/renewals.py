@@ -52,10 +52,7 @@ class Renewals:
                 refresh(self._handle, entry, lease)
                 if lease.stop_until is not None and entry.id not in self._stopping:
                     self._stopping.add(entry.id)
-                    self._notices.say(
-                        f"lease {entry.id}: the newer {lease.superseded_by} of its group asks its"
-                        f" holder to stop; it ends at {lease.stop_until}"
-                    )
+                    self._notices.say(f"lease {entry.id}: {lease.stop_text}")
                 pauses.append((lease.ttl or TTL_SECONDS) / RENEWALS)
         return min(pauses, default=None)
 

@@ -35,8 +35,8 @@ class Renewer:
 
     Calls `wake` whenever `lost` or `over` changes. A `patient` keeper considers the lease lost
     only if the server says so, never because the server does not answer. Otherwise the keeper uses
-    its own clock, and considers the lease lost before the server may end it. `grouped`: a newer
-    request of its group may ask the holder to stop.
+    its own clock, and considers the lease lost before the server may end it. `stoppable`: the
+    server may ask the holder to stop.
     """
 
     def __init__(
@@ -46,11 +46,11 @@ class Renewer:
         term: LeaseTerm,
         wake: Callable[[], None],
         patient: bool,
-        grouped: bool = False,
+        stoppable: bool = False,
     ) -> None:
         self._leases = leases
         self._lease = grant.lease
-        self._grouped = grouped
+        self._stoppable = stoppable
         self._term = term
         self._wake = wake
         self._patient = patient
@@ -61,6 +61,8 @@ class Renewer:
         self._reason: str | None = None
         self._over = False
         self._asked_to_stop: str | None = None
+        self.preempted = False
+        """Whether it is asked to stop for a ticket that goes before it, not for a newer one."""
         self._failing_since: float | None = None
         self.trouble = "it was not renewed in time"
         """The last reason why a renewal failed."""
@@ -223,17 +225,15 @@ class Renewer:
 
     @property
     def _may_be_stopped(self) -> bool:
-        """Whether a newer request may ask to stop, and has not done so yet."""
-        return self._grouped and self._asked_to_stop is None
+        """Whether the server may ask the holder to stop, and has not done so yet."""
+        return self._stoppable and self._asked_to_stop is None
 
     def _note_stop(self, lease: Lease) -> bool:
         """Note that the holder is asked to stop; return whether that is new."""
         if lease.stop_until is None or self._asked_to_stop is not None:
             return False
-        self._asked_to_stop = (
-            f"the newer {lease.superseded_by} of its group asks it to stop; the lease ends at"
-            f" {lease.stop_until}"
-        )
+        self._asked_to_stop = lease.stop_text
+        self.preempted = lease.preempted_by is not None
         self._wake()
         return True
 

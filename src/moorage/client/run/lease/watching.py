@@ -7,6 +7,7 @@ from enum import IntEnum
 
 from moorage.client.run.clock import elapsed
 from moorage.client.run.durations import spoken
+from moorage.client.run.exit_codes import RUN_PREEMPTED, RUN_SUPERSEDED
 from moorage.client.run.lease.renewer import LOOK_SECONDS, Renewer
 from moorage.client.run.process.child import Child
 from moorage.client.run.process.signals import FORWARDED, SignalCollector
@@ -42,7 +43,8 @@ class _Doubt(IntEnum):
 class CommandWatch:
     """One command and its lease, if it has one.
 
-    `ended_it`: the watch has ended the command; `superseded`: because a newer request asked for it.
+    `ended_it`: the watch has ended the command; `stopped_as`: the exit code for that, because its
+    holder was asked to stop.
     """
 
     def __init__(
@@ -61,7 +63,7 @@ class CommandWatch:
         self._kill_at: float | None = None
         self._doubt = _Doubt.NONE
         self.ended_it = False
-        self.superseded = False
+        self.stopped_as: int | None = None
         self._stop_told = False
 
     def seconds(self) -> float:
@@ -91,7 +93,7 @@ class CommandWatch:
         if lost is None and not keeper.over:
             if keeper.asked_to_stop is not None and not self._stop_told:
                 self._stop_told = True
-                self._stop(keeper.asked_to_stop)
+                self._stop(keeper.asked_to_stop, keeper.preempted)
             self._tell(keeper)
             return
         keeper.close()
@@ -142,13 +144,13 @@ class CommandWatch:
                 f" units; the command continues, trying again: {keeper.trouble}"
             )
 
-    def _stop(self, asked: str) -> None:
-        """End the command because a newer request asks for it; its lease is valid until then."""
+    def _stop(self, asked: str, preempted: bool) -> None:
+        """End the command because the server asks for it; its lease is valid until then."""
         number = SIGNALS_IF_LOST.get(self._on_lost)
         if number is None:
             self._notices.say(f"the command continues until its lease ends: {asked}")
             return
-        self.superseded = True
+        self.stopped_as = RUN_PREEMPTED if preempted else RUN_SUPERSEDED
         gets = self._end(number)
         if number == signal.SIGTERM:
             self._kill_at = elapsed() + self._kill_after

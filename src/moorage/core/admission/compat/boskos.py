@@ -226,9 +226,7 @@ def arrive(
         arrival=draft.arrive() if before is None else before.arrival,
         asked_at=draft.moment.at if before is None else before.asked_at,
     )
-    draft.put(ticket)
-    draft.wait(ticket)
-    return ticket
+    return draft.join(ticket, None if before is None else before.place)
 
 
 def _ticket(moment: Moment, request: AcquireRequest, key: str, patience: int) -> Lease:

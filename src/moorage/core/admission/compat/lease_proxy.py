@@ -126,6 +126,6 @@ def _numbered(draft: Draft, key: LeaseId, name: str) -> None:
         return
     labels = {**lease.labels, RETURNED: " ".join([*returned, number])}
     left = structs.replace(need, units=need.units - 1)
-    draft.vacate(draft.pool(need.pool), 1, 1, "released")
+    draft.vacate(draft.pool(need.pool), lease, 1, 1, "released")
     kept = structs.replace(lease, needs=(left,), labels=labels)
     draft.put(known(kept, draft.moment))

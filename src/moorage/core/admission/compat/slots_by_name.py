@@ -191,7 +191,7 @@ def _part(draft: Draft, lease: Lease, slots: list[Slot], state: str, cause: Caus
     for slot in slots:
         pool = draft.pool(slot.pool)
         draft.changes.slots[slot.pool, slot.name] = freed(slot, lease, pool, end, state)
-        draft.vacate(pool, 1, int(state == FREE), cause)
+        draft.vacate(pool, lease, 1, int(state == FREE), cause)
         names[slot.pool] = tuple(name for name in names[slot.pool] if name != slot.name)
         needs = _one_less(needs, slot)
     left = structs.replace(

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from msgspec import structs
 
 from moorage.core.admission import expiry, leases, pools
-from moorage.core.admission.admit import TicketsNeeded, admit, order
+from moorage.core.admission.admit import Order, TicketsNeeded, admit, order
 from moorage.core.admission.bounds import EXEMPT
 from moorage.core.admission.facts import Changes, Facts, Line
 from moorage.core.admission.forecast import statistics
@@ -108,7 +108,7 @@ def rehearse(
 
     Args:
         name: of the pool; jitter depends on it.
-        spec: of the pool; all settings apply except `queue_max`.
+        spec: of the pool; all settings apply except `queue_max` and its cohort.
         jobs: in any order. Jobs that arrive at the same time ask in the given order.
         cloud: decides which jobs fail; these ask again at once, up to `TRIES_MAX` times. None: each
             job reports its own outcome.
@@ -122,7 +122,8 @@ def rehearse(
         raise ValueError(
             "A job without a duration never ends in a pool without a hold: set a hold."
         )
-    spec = structs.replace(spec, queue_max=QUEUE_MAX_MAX)
+    alone = {"cohort": None, "lending": None, "borrowing": 0}
+    spec = structs.replace(spec, queue_max=QUEUE_MAX_MAX, **alone)
     return _Stage(name, spec, jobs, cloud, seed).play()
 
 
@@ -188,8 +189,8 @@ class _Stage:
         self.arrivals = seed * 1_000_000
         _, self.pool = pools.put(Facts(), _moment(0), Instant(0), name, spec)
         self.leases: dict[LeaseId, Lease] = {}
-        self.line: list[tuple[int, int, LeaseId]] = []
-        """By `order`, then ticket."""
+        self.line: list[tuple[Order, LeaseId]] = []
+        """(its order, ticket), sorted."""
         self.ends: list[tuple[int, LeaseId]] = []
         """When leases end, and when their jobs ask the cloud."""
         self.asks: set[LeaseId] = set()
@@ -302,10 +303,10 @@ class _Stage:
 
     def _load_more(self, facts: Facts, count: int) -> None:
         line = facts.lines.setdefault(self.name, Line())
-        for _, _, key in self.line[len(line.tickets) : count]:
+        for _, key in self.line[len(line.tickets) : count]:
             line.tickets.append(key)
             facts.leases[key] = self.leases[key]
-        line.end = self.line[len(line.tickets) - 1][:2] if line.tickets else None
+        line.end = self.line[len(line.tickets) - 1][0] if line.tickets else None
         line.whole = count >= len(self.line)
 
     def _ask(self, n: int) -> LeaseRequest:
@@ -324,7 +325,7 @@ class _Stage:
     def _keep(self, at: int, lease: Lease) -> None:
         """Store a row, and update what depends on it."""
         before = self.leases.pop(lease.id, None)
-        place = (*order(lease), lease.id)
+        place = (order(before or lease), lease.id)
         if before is not None and before.state == "waiting":
             del self.line[bisect_left(self.line, place)]
         n = int(lease.key)

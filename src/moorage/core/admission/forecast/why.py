@@ -30,6 +30,7 @@ from moorage.core.admission.forecast.eta import (
 )
 from moorage.core.admission.forecast.holders import Holders, SlotHolder, held_by, holders_of_slots
 from moorage.core.admission.model import FREE, Lease, Need, Pool
+from moorage.core.admission.sharing.fair_share import Share, share_of
 from moorage.core.admission.units import (
     fitting,
     free_units,
@@ -103,6 +104,8 @@ class Standing(Struct, frozen=True):
     overdue: bool = False
     alternatives: "tuple[AlternativeStanding, ...]" = ()
     """Of each alternative that was asked for, the one that is expected first at the front."""
+    share: Share | None = None
+    """What its sharer has of a pool with a fair share; None: it has none."""
 
 
 class AlternativeStanding(Struct, frozen=True):
@@ -239,17 +242,20 @@ def _alone(
 ) -> Standing:
     """Return the standing of a ticket without alternatives; `aside`: units may be set aside."""
     position = max(place[need.pool].rank for need in ticket.needs)
+    share = share_of(facts.pools[ticket.needs[0].pool], ticket, moment.at)
     barred = None if ticket.forced else _barred(facts, ticket)
     if barred is not None:
         if not _waits_for_ends(facts, ticket):
-            return Standing(position, None, barred.code, barred.text)
+            return Standing(position, None, barred.code, barred.text, share=share)
         found = eta_of(facts, moment, ticket.needs, place, views)
         if _is_overtaken(facts, ticket):
             found = Estimate()
-        return Standing(position, found.seconds, barred.code, barred.text, found.overdue)
+        return Standing(
+            position, found.seconds, barred.code, barred.text, found.overdue, share=share
+        )
     if ticket.allocations is not None and ticket.detail:
         text = f"waiting for capacity: {ticket.detail}"
-        return Standing(position, None, "capacity", text)
+        return Standing(position, None, "capacity", text, share=share)
     bound = _bound(facts, moment, ticket, place, views)
     text = bound.text + (_aside(facts, moment, ticket, place) if aside else "")
     overtaken = not ticket.forced and _is_overtaken(facts, ticket)
@@ -260,7 +266,7 @@ def _alone(
     estimate = eta_of(facts, moment, ticket.needs, place, views, forced=ticket.forced)
     if overtaken:
         estimate = Estimate()
-    return Standing(position, estimate.seconds, bound.code, text, estimate.overdue)
+    return Standing(position, estimate.seconds, bound.code, text, estimate.overdue, share=share)
 
 
 def _absent_text(ticket: Lease) -> str:

@@ -12,7 +12,6 @@ from moorage.core.admission.alternatives import pools_named
 from moorage.core.admission.forecast.why import Standing
 from moorage.core.admission.handing_over import is_offered
 from moorage.core.admission.model import (
-    Choice,
     Kept,
     Lease,
     Need,
@@ -38,6 +37,7 @@ from moorage.core.texts import check_plain, check_reason, is_name
 from moorage.core.wildcards import is_entry
 from moorage.core.wishes import labels_of, wanted_of
 from moorage.faces.v1 import authorization
+from moorage.faces.v1.admission.shares import share_shown
 from moorage.faces.v1.admission.slots import late_shown
 from moorage.faces.v1.routing import Handlers, Request, StatusAnswer
 from moorage.service.access.roles import Role, from_role
@@ -429,13 +429,13 @@ def request_of(wanted: wire.LeaseWanted, owner: str, *, attended: bool = False) 
         attended=attended,
         group="" if wanted.supersede is None else wanted.supersede.group,
         cancel_running=wanted.supersede is not None and wanted.supersede.cancel_running,
+        preemptible=microseconds_or_none("preemptible", wanted.preemptible),
         allocations=None if wanted.allocations is None else text_of(_holding(wanted.allocations)),
     )
     if not wanted.any_of:
         return asked
-    return asked.any_of(
-        [_needs_of(needs) for needs in wanted.any_of], in_order=wanted.choose == "order"
-    )
+    alternatives = map(_needs_of, wanted.any_of)
+    return asked.any_of([*alternatives], in_order=wanted.choose == "order")
 
 
 def _needs_of(wanted: list[wire.NeedWanted]) -> tuple[Need, ...]:
@@ -505,6 +505,9 @@ def record_text(record: dict[str, Any]) -> str:
     return msgspec.json.encode(record, order="deterministic").decode()
 
 
+CHOOSE: tuple[Choose, Choose] = ("least_loaded", "order")
+
+
 def lease_shown(view: LeaseView, mine: bool) -> wire.Lease:
     """Convert a lease to its wire form.
 
@@ -519,7 +522,7 @@ def lease_shown(view: LeaseView, mine: bool) -> wire.Lease:
         state=lease.state,
         needs=list(map(_need_shown, lease.needs)),
         any_of=_any_of_shown(lease) if lease.alternatives else [],
-        choose=None if lease.choice is None else _choose_shown(lease.choice),
+        choose=None if lease.choice is None else CHOOSE[lease.choice.in_order],
         slots={pool: list(names) for pool, names in lease.slots.items()} if lease.slots else {},
         labels=lease.labels,
         priority=lease.priority,
@@ -543,14 +546,12 @@ def lease_shown(view: LeaseView, mine: bool) -> wire.Lease:
         group=lease.group,
         superseded_by=lease.superseded_by,
         stop_until=stop_until,
+        preemptible=None if lease.preemptible is None else lease.preemptible / SECOND,
+        preempted_by=lease.preempted_by,
         offer=None if lease.offer is None else _offer_shown(lease.offer, view),
         taken_from=lease.taken_from,
         kept=None if lease.kept is None else _kept_shown(lease.kept, view),
     )
-
-
-def _choose_shown(choice: Choice) -> Choose:
-    return "order" if choice.in_order else "least_loaded"
 
 
 def _offer_shown(made: Offer, view: LeaseView) -> wire.Offer | None:
@@ -587,6 +588,7 @@ def _standing_shown(standing: Standing) -> wire.Waiting:
             )
             for one in standing.alternatives
         ],
+        share=None if standing.share is None else share_shown(standing.share),
     )
 
 

@@ -4,12 +4,16 @@ from collections.abc import Iterable
 
 from msgspec import structs
 
-from moorage.core.admission.model import Pacing, owner_queue_max
+from moorage.core.admission.bounds import owner_queue_max
+from moorage.core.admission.model import (
+    Pacing,
+)
 from moorage.core.admission.requests import check_duration
 from moorage.core.clock import SECOND
 from moorage.faces.v1 import authorization
 from moorage.faces.v1.admission.adaptive import settings_shown, test_shown
 from moorage.faces.v1.admission.leases import lease_shown, shown_to
+from moorage.faces.v1.admission.shares import fair_share_shown, share_shown
 from moorage.faces.v1.routing import Handlers, Request
 from moorage.service.admission.pool_cases import PoolDelete, PoolPause, PoolPut
 from moorage.service.admission.pool_specs import spec_of
@@ -129,6 +133,7 @@ def pool_shown(view: PoolView) -> wire.Pool:
     members |= {name: seconds_of(members[name]) for name in wire.DURATIONS}
     members["pacing"] = None if spec.pacing is None else pacing_shown(spec.pacing)
     members["adaptive"] = settings_shown(spec.adaptive)
+    members["fair_share"] = None if spec.fair_share is None else fair_share_shown(spec.fair_share)
     members["askers"] = None if spec.askers is None else [*spec.askers]
     if spec.per_member is not None:
         members["limit"] = None
@@ -156,6 +161,8 @@ def pool_shown(view: PoolView) -> wire.Pool:
         template=None if pool.on_demand is None else pool.on_demand.template,
         owner_queue_max=owner_queue_max(spec.queue_max, spec.queue_max_per_owner),
         adaptive_test=test_shown(pool, view.at, view.back),
+        shares=[share_shown(share) for share in view.shares],
+        borrowed=max(0, -figures.free) if spec.cohort is not None else 0,
     )
 
 

@@ -100,8 +100,8 @@ WHERE lease_need.pool = $1 AND (lease_need.arrival, lease_need.lease) > ($2, $3)
 ORDER BY lease_need.arrival, lease_need.lease LIMIT $6;
 
 -- name: line_head --
-SELECT rank, place FROM lease_need
-WHERE pool = $1 AND state = 'waiting' ORDER BY rank, place LIMIT 1;
+SELECT rank, place, arrival FROM lease_need
+WHERE pool = $1 AND state = 'waiting' ORDER BY rank, place, arrival LIMIT 1;
 
 -- name: tickets_window --
 SELECT arrival, id, pools, body FROM lease
@@ -165,7 +165,7 @@ SELECT name FROM pool WHERE wake_at <= $1 ORDER BY wake_at LIMIT $2;
 
 -- For the check: a row's columns in the order in which they are written.
 -- name: pools_snapshot --
-SELECT name, quota, gangs, wake_at, member_group, template, body FROM pool ORDER BY name;
+SELECT name, quota, gangs, wake_at, member_group, template, cohort, body FROM pool ORDER BY name;
 
 -- Pools whose limits follow the members of a group of reporters.
 -- name: pools_by_members --
@@ -241,7 +241,7 @@ SELECT lease.body, lease_due.heard_until
 FROM lease_need JOIN lease ON lease.id = lease_need.lease
     LEFT JOIN lease_due ON lease_due.lease = lease.id
 WHERE lease_need.pool = $1 AND lease_need.state = 'waiting'
-ORDER BY lease_need.rank, lease_need.place, lease_need.lease LIMIT $2;
+ORDER BY lease_need.rank, lease_need.place, lease_need.arrival, lease_need.lease LIMIT $2;
 
 -- name: pool_sums --
 SELECT state, COUNT(*), SUM(units)::bigint FROM lease_need

@@ -15,7 +15,7 @@ FROM unnest($1::bigint[]) AS r(arrivals)
 WHERE id >= (SELECT MAX(id) FROM admission_clock);
 
 -- Pools by name, pools of some leases, pools with slots of some names, and pools to be woken; if
--- one of them has gangs, all pools that have. Each comes with its slots and, if it has a quota or
+-- one of them has gangs, all pools that have; and all pools of their cohorts. Each comes with its slots and, if it has a quota or
 -- is to have one, with the units that each owner occupies.
 -- name: pools_load --
 WITH named AS MATERIALIZED (
@@ -41,6 +41,11 @@ WITH named AS MATERIALIZED (
             SELECT 1 FROM pool AS own
             WHERE own.name = ANY ((SELECT names FROM named)::text[]) AND own.gangs > 0
         )
+        UNION ALL SELECT name FROM pool
+        WHERE cohort = ANY (ARRAY(SELECT json_array_elements_text($8)) || ARRAY(
+            SELECT own.cohort FROM pool AS own
+            WHERE own.name = ANY ((SELECT names FROM named)::text[]) AND own.cohort IS NOT NULL
+        ))
     ) AS names
 )
 SELECT pool.body,
@@ -122,6 +127,20 @@ WHERE lease.id IN (
         ON lease_need.pool = one.value AND lease_need.state = 'granted'
 );
 
+-- Leases of pools whose holders are asked to stop, then those who may be: the lowest priority first, then the
+-- newest.
+-- name: leases_load_yielding --
+SELECT lease.body, lease_due.heard_until
+FROM json_array_elements_text($1) AS one(value) JOIN lease_need
+        ON lease_need.pool = one.value AND lease_need.state = 'granted'
+    JOIN lease ON lease.id = lease_need.lease
+    LEFT JOIN lease_due ON lease_due.lease = lease.id
+WHERE lease.body::json ->> 'preemptible' IS NOT NULL
+        OR lease.body::json ->> 'stop_until' IS NOT NULL
+ORDER BY lease.body::json ->> 'stop_until' IS NULL, lease_need.rank DESC, lease_need.granted_at DESC,
+    lease_need.lease
+LIMIT $2;
+
 -- Slots, each with its lease, if any.
 -- name: slots_load_by_name --
 SELECT slot.body, lease.body, lease_due.heard_until
@@ -129,20 +148,20 @@ FROM slot LEFT JOIN lease ON lease.id = slot.lease
     LEFT JOIN lease_due ON lease_due.lease = lease.id
 WHERE slot.name = ANY (ARRAY(SELECT json_array_elements_text($1)));
 
--- A pool's tickets after (rank, place), in the order of the line, without those that are certain
--- to be passed over: tickets that need more than $5 units or more than $6 leaves to their owner
--- (unless forced), pull tickets for which no request waits at the alive time $8 (those of owners
--- like $9 are polled instead), and tickets that do not fit into the ledger. $7 lists obstacles with their
+-- A pool's tickets after (rank, place, arrival), in the order of the line, without those that are certain
+-- to be passed over: tickets that need more than $6 units or more than $7 leaves to their owner
+-- (unless forced), pull tickets for which no request waits at the alive time $9 (those of owners
+-- like $10 are polled instead), and tickets that do not fit into the ledger. $8 lists obstacles with their
 -- tickets. An obstacle is an unchanged inventory of which as much is offered, and at least as much is
 -- used, as when it refused;
 -- an inventory that is still missing; a consumer that exists (the class is empty); or null, if the
 -- caller has checked. Empty sets are tested first, so that they cost nothing.
 -- name: line_load --
 WITH room (owner, units) AS MATERIALIZED (
-    SELECT key, value::bigint FROM json_each_text($6::text::json)
+    SELECT key, value::bigint FROM json_each_text($7::text::json)
 ), stuck (lease) AS MATERIALIZED (
     SELECT ticket.value
-    FROM json_array_elements($7::text::json) AS one LEFT JOIN LATERAL (
+    FROM json_array_elements($8::text::json) AS one LEFT JOIN LATERAL (
             SELECT inventories FROM provider WHERE uuid = one.value ->> 0 LIMIT 1
         ) AS provider ON TRUE,
         json_array_elements_text(one.value -> 5) AS ticket(value)
@@ -167,20 +186,20 @@ SELECT lease.body, lease_due.heard_until
 FROM lease_need JOIN lease ON lease.id = lease_need.lease
     LEFT JOIN lease_due ON lease_due.lease = lease.id
 WHERE lease_need.pool = $1 AND lease_need.state = 'waiting'
-    AND (lease_need.rank, lease_need.place) > ($2, $3)
-    AND (lease_need.forced OR lease_need.units <= $5 AND ($6 = '{}' OR lease_need.units <= COALESCE(
-        (SELECT room.units FROM room WHERE room.owner = lease_need.owner), $5
+    AND (lease_need.rank, lease_need.place, lease_need.arrival) > ($2, $3, $4)
+    AND (lease_need.forced OR lease_need.units <= $6 AND ($7 = '{}' OR lease_need.units <= COALESCE(
+        (SELECT room.units FROM room WHERE room.owner = lease_need.owner), $6
     )))
-    AND (NOT lease_need.pull OR lease_need.forced OR lease_need.owner LIKE $9
+    AND (NOT lease_need.pull OR lease_need.forced OR lease_need.owner LIKE $10
         OR lease_due.heard_until IS NULL
-        OR lease_due.heard_until - (lease.body::json ->> 'patience')::bigint >= $8)
-    AND ($7 = '[]' OR lease_need.lease NOT IN (SELECT stuck.lease FROM stuck))
-    AND ($10 = '[]' OR lease_need.forced OR EXISTS (
+        OR lease_due.heard_until - (lease.body::json ->> 'patience')::bigint >= $9)
+    AND ($8 = '[]' OR lease_need.lease NOT IN (SELECT stuck.lease FROM stuck))
+    AND ($11 = '[]' OR lease_need.forced OR EXISTS (
         SELECT 1 FROM json_array_elements(lease.body::json -> 'needs') AS need
         WHERE need ->> 'pool' = $1
-            AND need ->> 'wanted' NOT IN (SELECT json_array_elements_text($10::text::json))
+            AND need ->> 'wanted' NOT IN (SELECT json_array_elements_text($11::text::json))
     ))
-ORDER BY lease_need.rank, lease_need.place LIMIT $4;
+ORDER BY lease_need.rank, lease_need.place, lease_need.arrival LIMIT $5;
 
 -- name: waits_count --
 SELECT pool, owner, COUNT(*) FROM lease_need
@@ -190,12 +209,12 @@ WHERE pool = ANY (ARRAY(SELECT json_array_elements_text($1))) AND state = 'waiti
 GROUP BY pool, owner;
 
 -- name: pool_upsert --
-INSERT INTO pool (name, quota, gangs, wake_at, member_group, template, body)
+INSERT INTO pool (name, quota, gangs, wake_at, member_group, template, cohort, body)
 SELECT unnest($1::text[]), unnest($2::bigint[]), unnest($3::bigint[]), unnest($4::bigint[]),
-    unnest($5::text[]), unnest($6::text[]), unnest($7::text[])
+    unnest($5::text[]), unnest($6::text[]), unnest($7::text[]), unnest($8::text[])
 ON CONFLICT (name) DO UPDATE SET quota = excluded.quota, gangs = excluded.gangs,
     wake_at = excluded.wake_at, member_group = excluded.member_group,
-    template = excluded.template, body = excluded.body;
+    template = excluded.template, cohort = excluded.cohort, body = excluded.body;
 
 -- name: pool_delete --
 DELETE FROM pool USING unnest($1::text[]) AS r(gone) WHERE name = r.gone;
@@ -245,15 +264,16 @@ ON CONFLICT (lease) DO UPDATE SET heard_until = excluded.heard_until, due = excl
 DELETE FROM lease_due USING unnest($1::text[]) AS r(gone) WHERE lease = r.gone;
 
 -- name: lease_need_upsert --
-INSERT INTO lease_need (pool, arrival, lease, rank, place, units, pull, forced, owner, state,
-    token, asked_at, granted_at, ended_at, cause)
+INSERT INTO lease_need (pool, arrival, lease, rank, place, units, pull, forced, owner, state, token,
+    asked_at, granted_at, ended_at, cause)
 SELECT unnest($1::text[]), unnest($2::bigint[]), unnest($3::text[]), unnest($4::bigint[]),
     unnest($5::bigint[]), unnest($6::bigint[]), unnest($7::boolean[]), unnest($8::boolean[]),
     unnest($9::text[]), unnest($10::text[]), unnest($11::text[]), unnest($12::bigint[]),
     unnest($13::bigint[]), unnest($14::bigint[]), unnest($15::text[])
-ON CONFLICT (pool, arrival, lease) DO UPDATE SET rank = excluded.rank, units = excluded.units,
-    forced = excluded.forced, state = excluded.state, token = excluded.token,
-    granted_at = excluded.granted_at, ended_at = excluded.ended_at, cause = excluded.cause;
+ON CONFLICT (pool, arrival, lease) DO UPDATE SET rank = excluded.rank,
+    place = excluded.place, units = excluded.units, forced = excluded.forced,
+    state = excluded.state, token = excluded.token, granted_at = excluded.granted_at,
+    ended_at = excluded.ended_at, cause = excluded.cause;
 
 -- Must run before the lease is deleted, because that lists the pools.
 -- name: lease_need_delete --
@@ -314,8 +334,8 @@ FROM pool WHERE pool.name = $1;
 -- the patience of pull tickets; the body of tickets that need other pools, a claim in the ledger, or
 -- slots with labels.
 -- name: line_pass --
-SELECT lease_need.lease, lease_need.rank, lease_need.place, lease_need.units, lease_need.owner,
-    lease_need.forced, lease_due.heard_until,
+SELECT lease_need.lease, lease_need.rank, lease_need.place, lease_need.arrival, lease_need.units,
+    lease_need.owner, lease_need.forced, lease_due.heard_until,
     CASE WHEN lease_need.pull THEN (lease.body::json ->> 'patience')::bigint END,
     CASE WHEN strpos(lease.pools, '","') > 0 OR strpos(lease.body, '"allocations":null') = 0
         OR strpos(lease.body, '"wanted":"{') > 0
@@ -323,8 +343,8 @@ SELECT lease_need.lease, lease_need.rank, lease_need.place, lease_need.units, le
 FROM lease_need JOIN lease ON lease.id = lease_need.lease
     LEFT JOIN lease_due ON lease_due.lease = lease_need.lease
 WHERE lease_need.pool = $1 AND lease_need.state = 'waiting'
-    AND (lease_need.rank, lease_need.place) > ($2, $3)
-ORDER BY lease_need.rank, lease_need.place LIMIT $4;
+    AND (lease_need.rank, lease_need.place, lease_need.arrival) > ($2, $3, $4)
+ORDER BY lease_need.rank, lease_need.place, lease_need.arrival LIMIT $5;
 
 -- Of each pool: when its oldest ticket was asked for, and its oldest lease granted.
 -- name: oldest_load --

@@ -204,12 +204,14 @@ CREATE TABLE pool (
     wake_at INTEGER,
     body TEXT NOT NULL,
     member_group TEXT,
-    template TEXT
+    template TEXT,
+    cohort TEXT
 ) STRICT;
 CREATE INDEX pool_wake_at ON pool (wake_at) WHERE wake_at IS NOT NULL;
 CREATE INDEX pool_gangs ON pool (name) WHERE gangs > 0;
 CREATE INDEX pool_member_group ON pool (member_group) WHERE member_group IS NOT NULL;
 CREATE INDEX pool_template_made ON pool (template) WHERE template IS NOT NULL;
+CREATE INDEX pool_cohort ON pool (cohort) WHERE cohort IS NOT NULL;
 
 -- Templates of pools that requests make; the name ends with an asterisk.
 CREATE TABLE pool_template (
@@ -258,8 +260,8 @@ CREATE TABLE lease_due (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX lease_due_due ON lease_due (due) WHERE due IS NOT NULL;
 
--- One row per lease and pool. `rank` is the negated priority, `place` the arrival or its negative (see
--- `model.place_of`): lines are in ascending order.
+-- One row per lease and pool. `rank` is the negated priority; `place` is 0, the tag of a fair share, or the
+-- negative arrival where the newest request goes first. Lines are in ascending order of rank, place and arrival.
 CREATE TABLE lease_need (
     pool TEXT NOT NULL,
     arrival INTEGER NOT NULL,
@@ -279,7 +281,7 @@ CREATE TABLE lease_need (
     PRIMARY KEY (pool, arrival, lease)
 ) STRICT, WITHOUT ROWID;
 -- The index contains all columns that decide which tickets of a line are certain to be passed over.
-CREATE INDEX lease_need_line ON lease_need (pool, rank, place, owner, units, forced)
+CREATE INDEX lease_need_line ON lease_need (pool, rank, place, arrival, owner, units, forced)
     WHERE state = 'waiting';
 CREATE INDEX lease_need_held ON lease_need (pool, granted_at) WHERE state = 'granted';
 CREATE INDEX lease_need_past ON lease_need (pool, ended_at)

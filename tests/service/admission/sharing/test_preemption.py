@@ -1,0 +1,106 @@
+"""Preemption on both engines: who is asked, who is woken, and that nothing is granted before."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from moorage.core.admission.model import Lease
+from moorage.core.admission.requests import Proof
+from moorage.core.clock import SECOND
+from moorage.service.admission.lease_cases import LeaseRelease
+from moorage.service.admission.service import Admission
+from moorage.service.app import Service
+from tests.service.pools import ask, opened, pool_put, spec
+from tests.support import cluster
+
+SECONDS = 30.0
+GRACE = 120 * SECOND
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """An empty database of each engine."""
+    return cluster.fresh() if request.param == "postgresql" else f"sqlite:///{tmp_path}/m.sqlite"
+
+
+def play(url: str, scenario: Callable[[Service], Awaitable[None]]) -> None:
+    """Run a scenario on a new service."""
+
+    async def run() -> None:
+        async with opened(url) as service:
+            await scenario(service)
+
+    asyncio.run(run())
+
+
+async def now(admission: Admission, known: Lease) -> Lease:
+    """Return a lease as it is now."""
+    return (await admission.queries.lease(known.id)).lease
+
+
+def test_the_holder_is_woken_and_makes_room(url: str) -> None:
+    """Of three, the newest of the lowest priority; its units are granted when it has ended."""
+
+    async def scenario(service: Service) -> None:
+        admission = service.admission
+        await pool_put(admission, "p", spec(3))
+        await pool_put(admission, "q", spec(1))
+        first = (await ask(admission, "0", "p", preemptible=GRACE)).lease
+        above = (await ask(admission, "1", "p", preemptible=GRACE, priority=1)).lease
+        newest = (await ask(admission, "2", "p", preemptible=GRACE)).lease
+        other = (await ask(admission, "3", "q", preemptible=GRACE)).lease
+        told = asyncio.create_task(admission.until_ended(newest.id, SECONDS, or_stop=True))
+        await asyncio.sleep(0)
+        ticket = (await ask(admission, "4", "p", priority=2)).lease
+        assert ticket.state == "waiting"
+        seen = (await asyncio.wait_for(told, SECONDS)).lease
+        assert (seen.state, seen.preempted_by) == ("granted", ticket.id)
+        for one in (first, above, other):
+            assert (await now(admission, one)).stop_until is None
+        assert (await now(admission, ticket)).state == "waiting"
+        await admission.change(LeaseRelease(newest.id, Proof("me")))
+        assert (await now(admission, ticket)).state == "granted"
+
+    play(url, scenario)
+
+
+def test_a_restart_changes_nothing(url: str) -> None:
+    """Who is asked stays asked, for the same ticket; nobody else is."""
+
+    async def asks(service: Service) -> None:
+        admission = service.admission
+        await pool_put(admission, "p", spec(2))
+        for key in "01":
+            await ask(admission, key, "p", preemptible=GRACE)
+        await ask(admission, "2", "p", priority=1)
+
+    async def again(service: Service) -> None:
+        admission = service.admission
+        await ask(admission, "3", "p")
+        views, _, _ = await admission.queries.leases(None, 9)
+        asked = {view.lease.key: view.lease.preempted_by for view in views if view.lease.stop_until}
+        (ticket,) = (view.lease.id for view in views if view.lease.key == "2")
+        assert asked == {"1": ticket}
+
+    play(url, asks)
+    play(url, again)
+
+
+def test_the_owner_of_lent_units_gets_them_back(url: str) -> None:
+    """The leases of all pools of the cohort are looked at."""
+
+    async def scenario(service: Service) -> None:
+        admission = service.admission
+        await pool_put(admission, "a", spec(1, cohort="c", borrowing=2))
+        await pool_put(admission, "b", spec(1, cohort="c"))
+        mine = (await ask(admission, "0", "a", preemptible=GRACE, priority=9)).lease
+        lent = (await ask(admission, "1", "a", preemptible=GRACE, priority=9)).lease
+        ticket = (await ask(admission, "2", "b")).lease
+        assert (await now(admission, lent)).preempted_by == ticket.id
+        assert (await now(admission, mine)).preempted_by is None
+        await admission.change(LeaseRelease(lent.id, Proof("me")))
+        assert (await now(admission, ticket)).state == "granted"
+
+    play(url, scenario)
