@@ -25,6 +25,7 @@ class Code(StrEnum):
     PLACE_NOT_FOUND = "place_not_found"
     IMPORT_NOT_FOUND = "import_not_found"
     RESHAPE_NOT_FOUND = "reshape_not_found"
+    BOOKING_NOT_FOUND = "booking_not_found"
     # Something named in the body of the request does not exist.
     PROVIDER_UNKNOWN = "provider_unknown"
     PARENT_UNKNOWN = "parent_unknown"
@@ -40,6 +41,7 @@ class Code(StrEnum):
     CLASS_EXISTS = "class_exists"
     POOL_EXISTS = "pool_exists"
     POOL_GENERATION = "pool_generation"
+    BOOKING_GENERATION = "booking_generation"
     KEY_REUSED = "key_reused"
     TOKEN_STALE = "token_stale"
     LEASE_ENDED = "lease_ended"
@@ -86,6 +88,7 @@ class Code(StrEnum):
     NO_CAPACITY = "no_capacity"
     RESHAPE_REFUSED = "reshape_refused"
     UNITS_ABOVE_LIMIT = "units_above_limit"
+    BOOKED = "booked"
     # The pool does not permit this request from this caller.
     ASKER_REFUSED = "asker_refused"
     PRIORITY_ABOVE_MAX = "priority_above_max"

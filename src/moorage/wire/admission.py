@@ -18,7 +18,9 @@ from moorage.wire.enums import Cause, Expire, OnRetry, Result, State, Until
 from moorage.wire.pages import PageAsked
 from moorage.wire.slots import LateRelease
 
-DURATIONS = frozenset({"ttl", "ttl_max", "hold", "hold_max", "cooldown", "lock_delay", "proxy_ttl"})
+DURATIONS = frozenset(
+    {"ttl", "ttl_max", "hold", "hold_max", "cooldown", "lock_delay", "proxy_ttl", "book_ahead"}
+)
 """Properties of a pool that are durations."""
 
 
@@ -56,6 +58,9 @@ class PoolWanted:
     the most that a request may ask for. `queue_max_per_owner` is how many tickets of one owner may
     wait; null: a tenth of `queue_max`, but at least 10, or all of a shorter line. The owners of one
     project may have that many together, or as many as with null if that is more.
+
+    `book_ahead` is how far ahead those that may ask may also book, and `book_hours` how many
+    unit-hours one owner may have booked; null: only operators book.
     """
 
     limit: int | None = None
@@ -78,6 +83,8 @@ class PoolWanted:
     per_member: int | None = None
     member_group: str | None = None
     native_slots: bool = False
+    book_ahead: float | None = None
+    book_hours: int | None = None
     generation: int | None = None
     """Refuse if the pool has another generation; 0: refuse if the pool exists; null: no check."""
 
@@ -132,6 +139,8 @@ class Pool:
     per_member: int | None
     member_group: str | None
     native_slots: bool
+    book_ahead: float | None
+    book_hours: int | None
     generation: int
     paused: bool
     pause_reason: str
@@ -150,6 +159,8 @@ class Pool:
     first: Lease | None
     created_at: datetime
     updated_at: datetime
+    booked_until: datetime | None = None
+    """When the last of its bookings ends; null: it has none."""
     owner_queue_max: int = 0
     """How many tickets of one owner may wait: `queue_max_per_owner`, or its default."""
     paused_until: datetime | None = None
@@ -211,6 +222,11 @@ class LeaseWanted:
     granted at once, over the limit if necessary. With `pull` the ticket is granted only while a
     request waits for it, and passed over otherwise. With `reopen` a key whose lease has ended makes
     a new lease.
+
+    `booking` is the id of a booking of the caller: the units are those that it keeps, from its
+    start until its end. Other leases are granted only if their hold ends before bookings need their
+    units. `borrow` is the shortest hold that will do, in seconds: then the lease may end sooner, at
+    the time at which a booking needs its units.
     """
 
     needs: list[NeedWanted]
@@ -223,6 +239,8 @@ class LeaseWanted:
     force: bool = False
     pull: bool = False
     reopen: bool = False
+    booking: str | None = None
+    borrow: float | None = None
     allocations: AllocationsWanted | None = None
 
 
@@ -282,6 +300,12 @@ class Lease:
     record_age: float | None
     waiting: Waiting | None
     """Of a ticket; null after it was granted or has ended."""
+    booking: str | None = None
+    """The booking whose units it has, or waits for."""
+    yields_to: str | None = None
+    """The booking that needs its units at `hold_until`: it has borrowed them."""
+    notice: str = ""
+    """What its holder should know, in a sentence; empty: nothing."""
     late_releases: list[LateRelease] = field(default_factory=list)
     """Of a lease of the lease proxy that is shown alone, see `LateRelease`."""
 

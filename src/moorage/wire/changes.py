@@ -152,6 +152,8 @@ class PoolSpecValue:
     per_member: int | None
     member_group: str | None
     native_slots: bool | None
+    book_ahead: float | None
+    book_hours: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,6 +237,8 @@ class LeaseValue:
     cause: Cause | None
     detail: str
     outcome: Result | None
+    booking: str | None
+    yields_to: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -248,6 +252,40 @@ class OutcomeValue:
     detail: str
     limit: int
     occupied: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BookedNeedValue:
+    """Units of a pool that are kept; 0: all that it has."""
+
+    pool: str
+    units: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BookingValue:
+    """A booking, by its id. Its windows are pairs of times, by the wall clock.
+
+    `given_back` are the starts of windows in which nobody came, `taken_at` that of the last window
+    in which a lease got units.
+    """
+
+    id: str
+    owner: str
+    key: str
+    needs: list[BookedNeedValue]
+    windows: list[list[datetime]]
+    closure: bool
+    lead: float
+    no_show: float | None
+    note: str
+    forced: bool
+    generation: int
+    created_at: datetime
+    updated_at: datetime
+    taken_at: datetime | None
+    given_back: list[datetime] | None
+    cancelled_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -399,6 +437,7 @@ VALUES: dict[str, type[Any]] = {
     "slot": SlotValue,
     "lease": LeaseValue,
     "outcome": OutcomeValue,
+    "booking": BookingValue,
     "group": GroupValue,
     "agent": AgentValue,
     "reporter_group": ReporterGroupValue,

@@ -6,7 +6,7 @@ all decisions of a batch; the one exception is a retry that keeps its units.
 
 from msgspec import Struct, structs
 
-from moorage.core.admission import bounds, expiry
+from moorage.core.admission import bookings, bounds, expiry
 from moorage.core.admission.bars import (
     is_silent,
     is_waited_for,
@@ -20,6 +20,7 @@ from moorage.core.admission.bars import (
 from moorage.core.admission.draft import Draft, grow
 from moorage.core.admission.facts import Answer, Changes, Facts
 from moorage.core.admission.model import (
+    BOOKED_PRIORITY,
     Cause,
     Lease,
     Pool,
@@ -214,7 +215,8 @@ def hold(
     """Set the time from now after which a lease ends (microseconds); None: no such end.
 
     A ticket's hold starts with its grant. `at_most`: an end that comes earlier stays as it is.
-    Raises LEASE_NOT_FOUND, HOLDER_MISMATCH, TOKEN_STALE, LEASE_ENDED, INVALID, HOLD_ABOVE_MAX.
+    Raises LEASE_NOT_FOUND, HOLDER_MISMATCH, TOKEN_STALE, LEASE_ENDED, INVALID, HOLD_ABOVE_MAX,
+    BOOKED.
     """
     found = live_lease(facts, lease, proof)
     if wanted is not None:
@@ -227,6 +229,8 @@ def hold(
     if at_most and _ends_by(found, wanted, until):
         return Changes(), lease
     bounds.check_hold(pools_of(facts, found.needs), moment, found, proof, wanted)
+    if found.hold_until is not None and (until is None or until > found.hold_until):
+        bookings.check_extension(facts, moment.at, found, until)
     held = structs.replace(found, hold=wanted, hold_until=until)
     return Changes(leases={lease: expiry.known(held, moment)}), lease
 
@@ -325,6 +329,8 @@ def enter(
     pools = check_request(draft.facts, request)
     bounds.check_asker(pools, request)
     bounds.check_units(draft.facts, pools, request, draft.moment.at)
+    if request.booking is not None:
+        bookings.check_use(draft.facts, draft.moment.at, request)
     if not request.forced:
         for known in pools:
             pool = draft.pool(known.name)
@@ -342,6 +348,8 @@ def enter(
 
 def placed(ticket: Lease, old: Lease) -> Lease:
     """Return a ticket with the priority that an operator has given to the one that it replaces."""
+    if ticket.booking is not None:
+        return ticket
     return structs.replace(ticket, priority=old.priority, priority_asked=old.priority_asked)
 
 
@@ -354,7 +362,7 @@ def ticket_of(draft: Draft, pools: list[Pool], request: LeaseRequest, arrival: i
         digest=request.digest,
         needs=in_order(request.needs),
         state="waiting",
-        priority=request.priority,
+        priority=request.priority if request.booking is None else BOOKED_PRIORITY,
         arrival=arrival,
         ttl=None if request.owner == LEASE_PROXY else ttl_of(pools, request.ttl),
         hold=hold_of(pools, request.hold),
@@ -367,6 +375,9 @@ def ticket_of(draft: Draft, pools: list[Pool], request: LeaseRequest, arrival: i
         asked_at=draft.moment.at,
         heard_until=request.heard_until,
         allocations=request.allocations,
+        priority_asked=None if request.booking is None else request.priority,
+        booking=request.booking,
+        borrow=request.borrow,
     )
     if ticket.heard_until == draft.moment.alive + ticket.patience:  # no request waits for it
         until = kept_until(draft.moment, ticket)
@@ -426,8 +437,8 @@ def retry(
 
     If the needs are the same and every pool has `on_retry: keep`, a ticket keeps its place in line,
     and a lease keeps its units and slots; it does not wait for pacing, but counts in it. A lease
-    goes back to its old place in line if it has `allocations`, a pool is paused, or a limit or
-    quota is exceeded. In all other cases the retry goes to the end of the line.
+    goes back to its old place in line if it has `allocations`, a pool is paused or has bookings, or
+    a limit or quota is exceeded. In all other cases the retry goes to the end of the line.
 
     With `requeue` the units are always given back. The place is kept in pools with `on_retry: keep`
     and, in all pools, for governors: others could be the first in line for ever where retries go to
@@ -459,6 +470,7 @@ def retry(
     bounds.check_asker(pools, new)
     keeps = old.needs == in_order(new.needs) and all(pool.spec.on_retry == "keep" for pool in pools)
     keeps_units = keeps and not how.requeue and old.state == "granted"
+    keeps_units = keeps_units and not any(pool.name in facts.holding for pool in pools)
     held = [slot for slot in facts.slots_of(old.slots) if slot.lease == old.id]
     if keeps_units and _may_keep(facts, old, new, pools) and all(_suits(one, old) for one in held):
         draft.stop(old, "retried")
@@ -499,6 +511,8 @@ def request_again(
         attended=lease.attended,
         allocations=lease.allocations,
         roles=roles,
+        booking=lease.booking,
+        borrow=lease.borrow,
     )
 
 

@@ -3,7 +3,8 @@
 from msgspec import Struct, structs
 
 from moorage.core.clock import SECOND, Instant
-from moorage.core.ids import LeaseId
+from moorage.core.ids import BookingId, LeaseId
+from moorage.core.limits import MOVED_PRIORITY_MAX
 from moorage.core.service_time import Moment, Timeline
 from moorage.wire import enums
 from moorage.wire.defaults import QUEUE_MAX
@@ -70,6 +71,10 @@ class PoolSpec(Struct, frozen=True):
     member_group: str | None = None
     native_slots: bool = False
     """Its slots are made by the native API, so Boskos' configuration leaves them alone."""
+    book_ahead: int | None = None
+    """How far ahead callers that are no operators may book; None: only operators may."""
+    book_hours: int | None = None
+    """Unit-hours that one such owner may have booked ahead; set with `book_ahead`."""
 
 
 QUEUE_SHARE = 10
@@ -153,6 +158,8 @@ class Pool(Struct, frozen=True):
     that ask for labels."""
     sought: dict[str, int] = {}
     """Of a pool with slots: how many slots such tickets need, by `Need.wanted`."""
+    booked_until: Instant | None = None
+    """When its last booking ends, by the wall clock; None: it has none."""
 
 
 class Drain(Struct, frozen=True):
@@ -297,6 +304,90 @@ class Lease(Struct, frozen=True):
     grant must be confirmed, see `bars.py`."""
     confirm_by: Instant | None = None
     """Of a grant that must be confirmed: the `heard_until` (alive time) that it has until then."""
+    booking: BookingId | None = None
+    """The booking whose units it uses."""
+    borrow: int | None = None
+    """The shortest hold that will do, if a booking needs its units sooner than its own ends."""
+    yields_to: BookingId | None = None
+    """The booking that needs its units when its hold ends: it has borrowed them."""
+
+
+class Window(Struct, frozen=True, order=True, array_like=True):
+    """From when until when, by the wall clock; the end is not part of it."""
+
+    start: Instant
+    end: Instant
+
+
+class Booking(Struct, frozen=True):
+    """Units of pools that are kept for one owner, or closed, in one window or in several.
+
+    Times are by the wall clock, because calendars are; durations are microseconds.
+    """
+
+    id: BookingId
+    owner: str
+    key: str
+    """The idempotency key, unique per owner."""
+    digest: str
+    """Of the request; the same key with another digest is refused."""
+    needs: tuple[Need, ...]
+    """By pool name, each pool once. `units` 0, of a closure: all that the pool has."""
+    windows: tuple[Window, ...]
+    """Ascending, and apart from each other."""
+    closure: bool
+    """Nobody may use its units: its pools have that many less in its windows."""
+    lead: int
+    """How long before each start its units are kept already."""
+    no_show: int | None
+    """How long after a start its units are kept while nobody has asked for any; None: to the
+    end."""
+    note: str
+    """What it is for, for people."""
+    rule: str
+    """What its windows were made of, as it was asked for; opaque here, empty: one window."""
+    forced: bool
+    """It was accepted although its units are not free."""
+    generation: int
+    created_at: Instant
+    updated_at: Instant
+    taken_at: Instant | None = None
+    """The start of the last window in which a lease got units of it."""
+    given_back: tuple[Instant, ...] = ()
+    """The starts of windows in which nobody came, so others may have their units."""
+    cancelled_at: Instant | None = None
+
+    @property
+    def coming(self) -> tuple[Window, ...]:
+        """Its windows without those that were given back; none if it was cancelled."""
+        if self.cancelled_at is not None:
+            return ()
+        if not self.given_back:
+            return self.windows
+        return tuple(one for one in self.windows if one.start not in self.given_back)
+
+    @property
+    def ends_at(self) -> Instant:
+        """The end of its last window."""
+        return self.windows[-1].end
+
+    def window_at(self, wall: int) -> Window | None:
+        """Return the window in which its owner may have its units at a time; None: none."""
+        return next((one for one in self.coming if one.start <= wall < one.end), None)
+
+    def keeps_at(self, wall: int) -> bool:
+        """Are its units kept at a time?"""
+        return any(one.start - self.lead <= wall < one.end for one in self.coming)
+
+    def units_in(self, pool: str, limit: int) -> int:
+        """Return how many units of a pool with this limit it keeps."""
+        units = sum(need.units for need in self.needs if need.pool == pool)
+        whole = any(need.pool == pool and need.units == 0 for need in self.needs)
+        return limit if whole else units
+
+
+BOOKED_PRIORITY = MOVED_PRIORITY_MAX + 1
+"""The priority of tickets with a booking: ahead of all others, also of moved ones."""
 
 
 class StartOutcome(Struct, frozen=True):

@@ -13,7 +13,7 @@ from moorage.core.admission.admit import Order, order
 from moorage.core.admission.bounds import check_slots
 from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Answer, Changes, Facts
-from moorage.core.admission.model import Cause, Lease, State
+from moorage.core.admission.model import BOOKED_PRIORITY, Cause, Lease, State
 from moorage.core.admission.owners import is_foreign, project_of
 from moorage.core.admission.requests import lease_of, pools_of
 from moorage.core.clock import Instant
@@ -38,6 +38,8 @@ def move(facts: Facts, lease: LeaseId, priority: int | None) -> Answer:
     Raises LEASE_NOT_FOUND, NOT_WAITING, INVALID.
     """
     ticket = waiting_of(facts, lease, "moved")
+    if ticket.booking is not None:
+        raise Error(Code.INVALID, f"Ticket '{lease}' has a booking, so it is first already.")
     if priority is None:
         priority = _first(facts, ticket)
     elif abs(priority) > PRIORITY_MAX:
@@ -64,7 +66,9 @@ def _first(facts: Facts, ticket: Lease) -> int:
     """Return the priority with which a ticket is first in all its lines. Raises INVALID."""
     mine, priority = order(ticket), ticket.priority
     for rank, arrival in _places(facts, ticket):
-        if (rank, arrival) < mine:
+        if -rank == BOOKED_PRIORITY:  # behind those that have booked
+            priority = MOVED_PRIORITY_MAX
+        elif (rank, arrival) < mine:
             priority = max(priority, -rank + (arrival < ticket.arrival))
     if priority > MOVED_PRIORITY_MAX:
         raise Error(

@@ -11,7 +11,7 @@ from moorage.core.admission.facts import Facts
 from moorage.core.admission.model import FREE, LEASED, FencingToken, Lease, Need, Pool
 from moorage.core.clock import SECOND, Instant
 from moorage.core.errors import Code, Error
-from moorage.core.ids import LeaseId
+from moorage.core.ids import BookingId, LeaseId
 from moorage.core.labels import check_labels
 from moorage.core.limits import (
     ASKED_BYTES_MAX,
@@ -71,6 +71,10 @@ class LeaseRequest(Struct, frozen=True):
     """Alive time until which its ticket waits without a poll; None: for ever."""
     roles: frozenset[str] = frozenset()
     """The roles whose rights the caller has, see `wire.enums.LadderRole`."""
+    booking: BookingId | None = None
+    """The booking whose units it is for."""
+    borrow: int | None = None
+    """See `Lease.borrow`."""
     id: LeaseId = LeaseId("")
     """Of the lease, if a new one is made."""
     digest: str = ""
@@ -198,6 +202,8 @@ def _check_words(request: LeaseRequest) -> None:
             Code.INVALID,
             "A forced lease cannot have allocations, because they might not fit: omit one of them.",
         )
+    if request.borrow is not None:
+        check_duration("borrow", request.borrow)
     check_labels(request.labels)
 
 

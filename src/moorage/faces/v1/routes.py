@@ -1,7 +1,7 @@
 """The routes of all operations, with the handlers of the modules that hold them."""
 
 from moorage.faces.v1 import acting, admin, finding, openapi, watch
-from moorage.faces.v1.admission import boskos, leases, past, pools, slots
+from moorage.faces.v1.admission import bookings, boskos, leases, past, pools, slots
 from moorage.faces.v1.fleet import agents, groups, reporters
 from moorage.faces.v1.ledger import (
     capacity,
@@ -21,7 +21,7 @@ HANDLERS: Handlers = {
     for module in (
         admin,
         *(capacity, claims, consumers, explain, imports, providers, reshapes, usages),
-        *(boskos, leases, past, pools, slots, acting),
+        *(bookings, boskos, leases, past, pools, slots, acting),
         *(agents, groups, reporters),
         *(finding, openapi, watch),
     )

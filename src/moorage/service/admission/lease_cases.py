@@ -150,8 +150,10 @@ def digest_of(request: LeaseRequest) -> str:
     """
     labels = {name: text for name, text in request.labels.items() if name not in DESCRIBING}
     allocations = None if request.allocations is None else holding_of(request.allocations)
+    booked = {"booking": request.booking, "borrow": request.borrow}
     return _digest(
         {
+            **{name: one for name, one in booked.items() if one is not None},
             "owner": request.owner,
             "needs": to_builtins(request.needs),
             "ttl": request.ttl,

@@ -4,12 +4,18 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from moorage.core.admission.facts import Changes
-from moorage.core.admission.model import Lease, Pool, Slot, StartOutcome
+from moorage.core.admission.model import Booking, Lease, Pool, Slot, StartOutcome
 from moorage.core.ids import LeaseId
 from moorage.store.admission.rows import lease_from_body, pool_from_body
 from moorage.store.encoding import encode
 
-KINDS: dict[str, Any] = {"pool": Pool, "slot": Slot, "lease": Lease, "outcome": StartOutcome}
+KINDS: dict[str, Any] = {
+    "pool": Pool,
+    "slot": Slot,
+    "lease": Lease,
+    "outcome": StartOutcome,
+    "booking": Booking,
+}
 """The kinds in the order in which a batch writes them, and the types of their values."""
 
 FOLLOWED_KINDS = ("pool", "lease")
@@ -30,6 +36,8 @@ def change_rows(changes: Changes) -> Iterator[tuple[str, str, str | None]]:
         yield "lease", key, _body(lease)
     for outcome in changes.outcomes:
         yield "outcome", outcome.lease, encode(outcome)
+    for booking in sorted(changes.bookings):
+        yield "booking", booking, encode(changes.bookings[booking])
 
 
 def changes_read(rows: Iterable[tuple[str, str, str | None]]) -> Changes:

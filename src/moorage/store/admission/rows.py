@@ -5,7 +5,7 @@ from functools import lru_cache
 
 from msgspec import MsgspecError, json, structs
 
-from moorage.core.admission.model import Lease, Pool, Slot, StartOutcome
+from moorage.core.admission.model import Booking, Lease, Pool, Slot, StartOutcome
 from moorage.core.admission.units import SlotGroup, units_by_pool
 from moorage.core.clock import Instant
 from moorage.core.ids import LeaseId
@@ -23,6 +23,9 @@ _lease = json.Decoder(Lease)
 _names = json.Decoder(frozenset[str])
 _outcome = json.Decoder(StartOutcome)
 _pool = json.Decoder(Pool)
+_booking = json.Decoder(Booking)
+_bookings = json.Decoder(list[Booking])
+_holding = json.Decoder(list[tuple[Instant | None, str | None, int]])
 
 
 def lease_from_body(body: str) -> Lease:
@@ -38,7 +41,43 @@ def pool_from_body(body: str) -> Pool:
 def pool_row(pool: Pool) -> Row:
     """Write a pool: its key, the columns to search by, its body."""
     spec = pool.spec
-    return (pool.name, spec.quota, pool.gangs, pool.wake_at, spec.member_group, encode(pool))
+    return (
+        pool.name,
+        spec.quota,
+        pool.gangs,
+        pool.wake_at,
+        spec.member_group,
+        pool.booked_until,
+        encode(pool),
+    )
+
+
+def booking_from_body(body: str) -> Booking:
+    """Read a booking."""
+    return _booking.decode(body)
+
+
+def bookings_from_bodies(bodies: str | None) -> list[Booking]:
+    """Read a JSON array of bookings; None: there are none."""
+    return [] if bodies is None else _bookings.decode(bodies)
+
+
+def booking_row(booking: Booking) -> Row:
+    """Write a booking; its pools also have rows of their own. A cancelled one ends then."""
+    ends_at = booking.ends_at if booking.cancelled_at is None else booking.cancelled_at
+    return (booking.id, booking.owner, booking.key, ends_at, encode(booking))
+
+
+def booking_need_rows(booking: Booking) -> Iterator[Row]:
+    """Write one `booking_need` row for each pool; none of a cancelled booking."""
+    if booking.cancelled_at is None:
+        for pool in sorted(units_by_pool(booking.needs)):
+            yield (booking.id, pool, booking.ends_at)
+
+
+def holding_from_text(text: str) -> dict[tuple[Instant | None, str], int]:
+    """Read a JSON array of (hold_until, booking, units)."""
+    return {(until, booking or ""): units for until, booking, units in _holding.decode(text)}
 
 
 def slots_from_bodies(bodies: str | None) -> dict[str, Slot]:
@@ -143,6 +182,8 @@ def need_rows(lease: Lease) -> Iterator[Row]:
             lease.granted_at,
             lease.ended_at,
             lease.cause,
+            lease.hold_until,
+            lease.booking,
         )
 
 

@@ -9,6 +9,8 @@ from moorage.core.admission.model import due_of, has_left_key
 from moorage.core.clock import Instant
 from moorage.store.admission.changes import change_rows
 from moorage.store.admission.rows import (
+    booking_need_rows,
+    booking_row,
     due_row,
     lease_row,
     need_rows,
@@ -64,6 +66,7 @@ class AdmissionPart:
             Write("lease_due_delete", [(lease.id,) for lease in changed if lease.state == "ended"]),
             Write("lease_due_upsert", _due_rows(self.facts, changes)),
             Write("outcome_insert", [outcome_row(outcome) for outcome in changes.outcomes]),
+            *_booking_writes(changes),
         ]
         return [statement for statement in statements if statement.rows]
 
@@ -81,6 +84,15 @@ def _pool_writes(changes: Changes) -> list[Write]:
         Write("pool_upsert", [pool_row(pool) for _, pool in sorted(changes.pools.items()) if pool]),
         Write("slot_delete", [key for key, slot in slots if slot is None]),
         Write("slot_upsert", [slot_row(slot) for _, slot in slots if slot is not None]),
+    ]
+
+
+def _booking_writes(changes: Changes) -> list[Write]:
+    bookings = [one for _, one in sorted(changes.bookings.items())]
+    return [
+        Write("booking_upsert", [booking_row(one) for one in bookings]),
+        Write("booking_need_delete", [(one.id,) for one in bookings]),
+        Write("booking_need_insert", [row for one in bookings for row in booking_need_rows(one)]),
     ]
 
 
@@ -105,7 +117,7 @@ def _gone_writes(leases: list[str]) -> list[Write]:
 
 
 def forget(ended_before: Instant, reported_before: Instant, leases_max: int) -> Plan[int]:
-    """Delete at most `leases_max` leases that ended long ago, and outcomes reported long ago.
+    """Delete at most `leases_max` leases that ended long ago, and outcomes and bookings of before.
 
     Returns the number of leases: while it is `leases_max`, call it again in another transaction.
     """
@@ -114,7 +126,13 @@ def forget(ended_before: Instant, reported_before: Instant, leases_max: int) -> 
         Query("leases_ended_before", (ended_before, leases_max)),
     ]
     gone = _gone_writes(sorted(row[0] for row in found)) if found else []
-    yield [*gone, Write("outcome_delete_before", [(reported_before,)])]
+    over = [(reported_before,)]
+    yield [
+        *gone,
+        Write("outcome_delete_before", over),
+        Write("booking_needs_over", over),
+        Write("bookings_over", over),
+    ]
     return len(found)
 
 
@@ -127,4 +145,6 @@ def wipe_writes() -> list[Write]:
         Write("lease_dues_wipe", [()]),
         Write("lease_needs_wipe", [()]),
         Write("outcomes_wipe", [()]),
+        Write("bookings_wipe", [()]),
+        Write("booking_needs_wipe", [()]),
     ]

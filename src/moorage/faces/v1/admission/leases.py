@@ -9,11 +9,11 @@ import msgspec
 from msgspec import structs
 
 from moorage.core.admission.forecast.why import Standing
-from moorage.core.admission.model import Need, is_unconfirmed, record_age
+from moorage.core.admission.model import Lease, Need, is_unconfirmed, record_age
 from moorage.core.admission.requests import LeaseRequest, Proof
 from moorage.core.clock import SECOND
 from moorage.core.errors import Code, Error
-from moorage.core.ids import ConsumerId, LeaseId, ProviderId, is_normal
+from moorage.core.ids import BookingId, ConsumerId, LeaseId, ProviderId, is_normal
 from moorage.core.labels import check_labels
 from moorage.core.ledger.vocabulary import check_consumer_type
 from moorage.core.limits import DETAIL_LENGTH_MAX, IDENTIFIER_LENGTH_MAX, LABELS_MAX, MAX_INT
@@ -388,6 +388,8 @@ def request_of(wanted: wire.LeaseWanted, owner: str, *, attended: bool = False) 
         reopen=wanted.reopen,
         attended=attended,
         allocations=None if wanted.allocations is None else text_of(_holding(wanted.allocations)),
+        booking=None if wanted.booking is None else BookingId(uuid_of(wanted.booking, "booking")),
+        borrow=microseconds_or_none("borrow", wanted.borrow),
     )
 
 
@@ -486,6 +488,19 @@ def lease_shown(view: LeaseView, mine: bool) -> wire.Lease:
         record_version=lease.record_version,
         record_age=None if age is None else age / SECOND,
         waiting=None if view.standing is None else _standing_shown(view.standing),
+        booking=lease.booking,
+        yields_to=lease.yields_to,
+        notice=_notice(lease),
+    )
+
+
+def _notice(lease: Lease) -> str:
+    """Return what the holder of a lease should know, for people."""
+    if lease.yields_to is None or lease.state != "granted":
+        return ""
+    return (
+        f"Booking {lease.yields_to} needs its units then, so this lease ends at its hold_until,"
+        " sooner than it asked for."
     )
 
 
