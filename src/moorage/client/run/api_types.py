@@ -48,6 +48,10 @@ class LeaseRequest(NamedTuple):
     """The key stands for more than one attempt. Between them the ticket keeps its place, but is not
     granted (`pull`), and after the lease has ended, the key gets a new one (`reopen`).
     """
+    booking: str | None = None
+    """The id of the booking whose units are wanted."""
+    borrow: float | None = None
+    """The shortest hold that will do, if a booking needs the units sooner."""
 
     def body(self, key: str) -> dict[str, Any]:
         """Return the request body of one attempt, identified by its idempotency key."""
@@ -60,6 +64,8 @@ class LeaseRequest(NamedTuple):
             "labels": joined(dict(self.about), dict(self.labels)),
             "patience": self.patience,
             **({"pull": True, "reopen": True} if self.standing else {}),
+            **({} if self.booking is None else {"booking": self.booking}),
+            **({} if self.borrow is None else {"borrow": self.borrow}),
         }
 
     @property

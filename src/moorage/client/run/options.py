@@ -57,6 +57,12 @@ WISH = (
     Option(
         "--priority", "Priority of the request; a higher one goes first; 0 by default.", "NUMBER"
     ),
+    Option("--booking", "Use the units of this booking, from its start until its end.", "ID"),
+    Option(
+        "--borrow",
+        "Shortest hold that will do: the lease may end sooner, when a booking needs its units.",
+        "TIME",
+    ),
     Option("--label", "Label that is shown with the lease.", "NAME=VALUE", many=True),
     Option(
         "--no-labels",

@@ -137,6 +137,8 @@ def wish_of(words: Mapping[str, Any], pid: int, command: Sequence[str] = ()) -> 
         about=_about(words, pid, command),
         patience=_place_kept(words),
         slot_labels=slot_labels_of(words.get("slot_label", ()), needs),
+        booking=words.get("booking"),
+        borrow=duration_of(words, "borrow", None) if words.get("borrow") else None,
     )
 
 

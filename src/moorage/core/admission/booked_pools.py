@@ -61,8 +61,11 @@ class BookedPools:
             if pool is not None and until is not None and until <= self._wall:
                 self._draft.changes.pools[name] = structs.replace(pool, booked_until=None)
 
-    def judge(self, ticket: Lease) -> Verdict:
-        """Return whether bookings let a ticket start now. It must not be forced."""
+    def judge(self, ticket: Lease, *, plans: bool = True) -> Verdict:
+        """Return whether bookings let a ticket start now. It must not be forced.
+
+        `plans`: let the first ticket that they hold up have a later time.
+        """
         if ticket.booking is not None:
             return self._of_booking(ticket, ticket.booking)
         needs = {name: n for name, n in units_by_pool(ticket.needs).items() if self._has(name)}
@@ -74,7 +77,7 @@ class BookedPools:
         )
         if bookings_let and any(self._lasts(name, n) <= 0 for name, n in needs.items()):
             return "lacks"
-        return "planned" if self._plan(ticket, needs) else "barred"
+        return "planned" if plans and self._plan(ticket, needs) else "barred"
 
     def permits(self, ticket: Lease, name: str, units: int) -> bool:
         """May units of a pool be granted now for as long as such a ticket needs them?"""
@@ -173,20 +176,46 @@ class BookedPools:
                 return "barred"
         return "fits"
 
+    def starts(self, ticket: Lease) -> int | None:
+        """Return from when on bookings let a ticket start, if leases end by their holds.
+
+        None: never. Of a ticket with a booking: the start of its present or next window.
+        """
+        if ticket.booking is not None:
+            booking = self._bookings.get(ticket.booking)
+            coming = () if booking is None else booking.coming
+            skew = self._facts.timeline.skew
+            starts = (max(self._at, one.start + skew) for one in coming if one.end > self._wall)
+            return next(starts, None)
+        needs = {name: n for name, n in units_by_pool(ticket.needs).items() if self._has(name)}
+        start = self._first_fit(ticket, needs)
+        return start if start < FOREVER else None
+
+    def due(self, ticket: Lease) -> tuple[str, int]:
+        """Return the pool whose units are spoken for first, and from when on."""
+        needs = {name: n for name, n in units_by_pool(ticket.needs).items() if self._has(name)}
+        ends = ((self._profile(name).fits_until(units), name) for name, units in needs.items())
+        until, name = min(ends)
+        return name, until
+
     def _plan(self, ticket: Lease, needs: dict[str, int]) -> bool:
         """Keep units from when they fit, for the first ticket of its pools; return whether."""
         if not self._planned.isdisjoint(needs):
             return False
         self._planned.update(needs)
+        start = self._first_fit(ticket, needs)
+        if start < FOREVER:
+            for name, units in needs.items():
+                self._profile(name).plan(units, start, start + self._wanted(name, ticket))
+        return start < FOREVER
+
+    def _first_fit(self, ticket: Lease, needs: dict[str, int]) -> int:
         start, before = int(self._at), -1
         while start != before and start < FOREVER:
             before = start
             for name, units in needs.items():
                 start = self._profile(name).first_fit(units, self._wanted(name, ticket), start)
-        if start < FOREVER:
-            for name, units in needs.items():
-                self._profile(name).plan(units, start, start + self._wanted(name, ticket))
-        return start < FOREVER
+        return start
 
     def _borrowed(self, lease: Lease) -> None:
         """Note in a lease which booking has shortened its hold."""
