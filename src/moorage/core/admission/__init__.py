@@ -6,6 +6,8 @@ Pure, like all of the core: facts in, changes out.
   and is the only place where stored sums move.
 * Granting: `admit.py` decides what is granted next. `bars.py` defines which tickets are passed
   over, `units.py` counts free units, `pacing.py` spaces grants.
+* Bookings: `bookings.py` accepts and changes them, `profile.py` says what is spoken for at each
+  moment, `booked_pools.py` what that permits in one pass of `admit`.
 * Leases: `requests.py` defines requests, `leases.py` the operations of a holder, `expiry.py` what
   expires and what confirms a grant, `late_releases.py` releases that come after the end.
   `owners.py` lists owners that are not callers. `operator_actions.py` is what operators do with

@@ -1,6 +1,7 @@
 """Handlers of admission.
 
 `leases.py`, also for what operators do with tickets and for all that an owner has; `pools.py` and
-what is in them, `past.py` for what was, `slots.py`, `boskos.py` for slots as resources of Boskos.
+what is in them, `past.py` for what was, `slots.py`, `boskos.py` for slots as resources of Boskos,
+`bookings.py` for units that are kept on a calendar.
 May import: the root of `faces/v1`, `service`, `core`, `wire`.
 """
