@@ -1,7 +1,8 @@
 """Runs seeds until one of them fails.
 
 Run it as `python -m tests.simulation.mutation.hunt WHAT`: rules, slots, service, fleet, agent,
-provisioning, reporters, metal3, spellings, roots, client, search, presence or reshapes.
+provisioning, reporters, metal3, spellings, roots, client, search, presence, reshapes or
+bookings.
 
 Prints which one, and why. Exit code 1: one has failed; 0: all have passed, nothing was caught.
 """
@@ -21,6 +22,7 @@ from tests.simulation.fleet.simulation import FleetSimulation
 from tests.simulation.metal3.simulation import Metal3Simulation
 from tests.simulation.mutation.bug import (
     AGENT,
+    BOOKINGS,
     CLIENT,
     FLEET,
     METAL3,
@@ -62,6 +64,7 @@ TESTS = {
         *(f"tests/core/ledger/reshaping/test_{name}.py" for name in ("own_tree", "vacate")),
         *("tests/service/fleet/test_plans.py", "tests/service/ledger/reshapes/test_leases.py"),
     ),
+    BOOKINGS: ("tests/core/admission/bookings", "tests/service/admission/test_bookings.py"),
     SEARCH: ("tests/core/ledger/search/combine/test_related_groups.py",),
     CLIENT: (
         *(f"tests/client/run/test_{name}.py" for name in ("ends", "starters")),

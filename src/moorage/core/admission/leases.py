@@ -470,7 +470,7 @@ def retry(
     bounds.check_asker(pools, new)
     keeps = old.needs == in_order(new.needs) and all(pool.spec.on_retry == "keep" for pool in pools)
     keeps_units = keeps and not how.requeue and old.state == "granted"
-    keeps_units = keeps_units and not any(pool.name in facts.holding for pool in pools)
+    keeps_units = keeps_units and all(pool.booked_until is None for pool in pools)
     held = [slot for slot in facts.slots_of(old.slots) if slot.lease == old.id]
     if keeps_units and _may_keep(facts, old, new, pools) and all(_suits(one, old) for one in held):
         draft.stop(old, "retried")
