@@ -29,7 +29,9 @@ from moorage.wire.enums import (
 from moorage.wire.pages import PageAsked
 from moorage.wire.slots import LateRelease
 
-DURATIONS = frozenset({"ttl", "ttl_max", "hold", "hold_max", "cooldown", "lock_delay", "proxy_ttl"})
+DURATIONS = frozenset(
+    {"ttl", "ttl_max", "hold", "hold_max", "cooldown", "lock_delay", "proxy_ttl", "book_ahead"}
+)
 """Properties of a pool that are durations."""
 
 
@@ -135,6 +137,9 @@ class PoolWanted:
     the most that a request may ask for. `queue_max_per_owner` is how many tickets of one owner may
     wait; null: a tenth of `queue_max`, but at least 10, or all of a shorter line. The owners of one
     project may have that many together, or as many as with null if that is more.
+
+    `book_ahead` is how far ahead those that may ask may also book, and `book_hours` how many
+    unit-hours one owner may have booked; null: only operators book.
     """
 
     limit: int | None = None
@@ -159,6 +164,8 @@ class PoolWanted:
     native_slots: bool = False
     order: Order = "oldest"
     adaptive: Adaptive | None = None
+    book_ahead: float | None = None
+    book_hours: int | None = None
     generation: int | None = None
     """Refuse if the pool has another generation; 0: refuse if the pool exists; null: no check."""
 
@@ -214,6 +221,8 @@ class Pool:
     member_group: str | None
     native_slots: bool
     order: Order
+    book_ahead: float | None
+    book_hours: int | None
     generation: int
     paused: bool
     pause_reason: str
@@ -234,6 +243,8 @@ class Pool:
     updated_at: datetime
     template: str | None = None
     """The template that has made it, so that it goes when it is idle; null: it stays."""
+    booked_until: datetime | None = None
+    """When the last of its bookings ends; null: it has none."""
     owner_queue_max: int = 0
     """How many tickets of one owner may wait: `queue_max_per_owner`, or its default."""
     paused_until: datetime | None = None
@@ -314,6 +325,10 @@ class LeaseWanted:
     `any_of`: one of these lists of needs is granted, together with all of `needs`, which may be
     empty then. `choose` says which one if several fit: the one whose pools have the least share of
     their limits occupied then, or the first.
+    `booking` is the id of a booking of the caller: the units are those that it keeps, from its
+    start until its end. Other leases are granted only if their hold ends before bookings need their
+    units. `borrow` is the shortest hold that will do, in seconds: then the lease may end sooner, at
+    the time at which a booking needs its units.
     """
 
     needs: list[NeedWanted] = field(default_factory=list)
@@ -328,6 +343,8 @@ class LeaseWanted:
     force: bool = False
     pull: bool = False
     reopen: bool = False
+    booking: str | None = None
+    borrow: float | None = None
     allocations: AllocationsWanted | None = None
     supersede: SupersedeWanted | None = None
 
@@ -437,6 +454,12 @@ class Lease:
     group: str = ""
     superseded_by: str | None = None
     stop_until: datetime | None = None
+    booking: str | None = None
+    """The booking whose units it has, or waits for."""
+    yields_to: str | None = None
+    """The booking that needs its units at `hold_until`: it has borrowed them."""
+    notice: str = ""
+    """What its holder should know, in a sentence; empty: nothing."""
     late_releases: list[LateRelease] = field(default_factory=list)
     """Of a lease of the lease proxy that is shown alone, see `LateRelease`."""
     any_of: list[list[NeedWanted]] = field(default_factory=list)

@@ -82,6 +82,10 @@ class LeaseRequest(NamedTuple):
     """Alternatives: one of them is granted, together with all of `needs`."""
     in_order: bool = False
     """The first alternative that is free, otherwise the least loaded one."""
+    booking: str | None = None
+    """The id of the booking whose units are wanted."""
+    borrow: float | None = None
+    """The shortest hold that will do, if a booking needs the units sooner."""
 
     def body(self, key: str) -> dict[str, Any]:
         """Return the request body of one attempt, identified by its idempotency key."""
@@ -96,6 +100,8 @@ class LeaseRequest(NamedTuple):
             **({"pull": True, "reopen": True} if self.standing else {}),
             **({"supersede": self._supersede()} if self.group else {}),
             **self._choice(),
+            **({} if self.booking is None else {"booking": self.booking}),
+            **({} if self.borrow is None else {"borrow": self.borrow}),
         }
 
     @property

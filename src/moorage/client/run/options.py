@@ -79,6 +79,12 @@ WISH = (
         "--cancel-running",
         "With --supersede: also ask the commands of the group that run to stop.",
     ),
+    Option("--booking", "Use the units of this booking, from its start until its end.", "ID"),
+    Option(
+        "--borrow",
+        "Shortest hold that will do: the lease may end sooner, when a booking needs its units.",
+        "TIME",
+    ),
     Option("--label", "Label that is shown with the lease.", "NAME=VALUE", many=True),
     Option(
         "--no-labels",

@@ -13,6 +13,7 @@ Pure, like all of the core: facts in, changes out.
   for inspection. `owners.py` lists owners that are not callers. `operator_actions.py` is what
   operators do with tickets and leases of others, `effects.py` what a decision makes of leases and
   tickets.
+* Bookings: `calendar/` keeps units of pools at a time.
 * Pools: `pools.py` changes and pauses them, and ends pauses; `bounds.py` limits requests to them,
   `templates.py` makes those that requests need, and collects them.
   `slots.py` is about named units and who gets which, `slot_config.py` about which slots exist,

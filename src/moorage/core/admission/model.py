@@ -3,7 +3,7 @@
 from msgspec import Struct, structs
 
 from moorage.core.clock import SECOND, Instant
-from moorage.core.ids import LeaseId
+from moorage.core.ids import BookingId, LeaseId
 from moorage.core.service_time import Moment, Timeline
 from moorage.wire import enums
 from moorage.wire.defaults import QUEUE_MAX
@@ -90,6 +90,10 @@ class PoolSpec(Struct, frozen=True):
     """Which request goes first, among those with one priority; see `admit.order`."""
     adaptive: Adaptive | None = None
     """How the limit follows the outcomes of starts; None: only operators change it."""
+    book_ahead: int | None = None
+    """How far ahead callers that are no operators may book; None: only operators may."""
+    book_hours: int | None = None
+    """Unit-hours that one such owner may have booked ahead; set with `book_ahead`."""
 
 
 QUEUE_SHARE = 10
@@ -271,6 +275,8 @@ class Pool(Struct, frozen=True):
     """None: an operator, or Boskos' configuration, has made or changed it."""
     adaptation: Adaptation | None = None
     """The state of its adaptive limit; None: it has none."""
+    booked_until: Instant | None = None
+    """When its last booking ends, by the wall clock; None: it has none."""
 
 
 class Drain(Struct, frozen=True):
@@ -464,6 +470,12 @@ class Lease(Struct, frozen=True):
     """The lease whose units it has taken over from another owner; None: it was granted in line."""
     held_since: Instant | None = None
     """If it was handed over: the grant of the first lease in its chain, for `hold_max`."""
+    booking: BookingId | None = None
+    """The booking whose units it uses."""
+    borrow: int | None = None
+    """The shortest hold that will do, if a booking needs its units sooner than its own ends."""
+    yields_to: BookingId | None = None
+    """The booking that needs its units when its hold ends: it has borrowed them."""
 
 
 class StartOutcome(Struct, frozen=True):

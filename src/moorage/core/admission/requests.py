@@ -12,7 +12,7 @@ from moorage.core.admission.facts import Facts
 from moorage.core.admission.model import FREE, LEASED, Choice, FencingToken, Lease, Need, Pool
 from moorage.core.clock import SECOND, Instant
 from moorage.core.errors import Code, Error
-from moorage.core.ids import LeaseId
+from moorage.core.ids import BookingId, LeaseId
 from moorage.core.labels import check_labels
 from moorage.core.limits import (
     ASKED_BYTES_MAX,
@@ -83,6 +83,10 @@ class LeaseRequest(Struct, frozen=True):
     alternatives: tuple[tuple[Need, ...], ...] = ()
     in_order: bool = False
     """The first alternative that fits is granted; otherwise the least loaded one."""
+    booking: BookingId | None = None
+    """The booking whose units it is for."""
+    borrow: int | None = None
+    """See `Lease.borrow`."""
     id: LeaseId = LeaseId("")
     """Of the lease, if a new one is made."""
     digest: str = ""
@@ -254,6 +258,8 @@ def request_again(
         attended=lease.attended,
         allocations=lease.allocations,
         group=lease.group,
+        booking=lease.booking,
+        borrow=lease.borrow,
         roles=roles,
     )
 
@@ -282,6 +288,10 @@ def _check_words(request: LeaseRequest) -> None:
             Code.INVALID,
             "A forced request is granted at once, so it cannot have any_of: choose one of them.",
         )
+    if request.borrow is not None:
+        check_duration("borrow", request.borrow)
+    if request.booking is not None and request.alternatives:
+        raise Error(Code.INVALID, "A booking says of which pools its units are: omit any_of.")
     check_labels(request.labels)
 
 

@@ -44,7 +44,7 @@ async def tails(
         yield tail
 
 
-STORED_IN_MICROSECONDS = admission.DURATIONS | {"interval", "jitter", "idle"}
+STORED_IN_MICROSECONDS = admission.DURATIONS | {"interval", "jitter", "idle", "lead", "no_show"}
 """Members that are returned in seconds."""
 
 

@@ -18,6 +18,7 @@ from moorage.core.admission.bars import (
     lacking_labels,
 )
 from moorage.core.admission.facts import Facts
+from moorage.core.admission.forecast.booked import booked_bar, span
 from moorage.core.admission.forecast.eta import (
     NEVER,
     Estimate,
@@ -49,6 +50,7 @@ CODES = {
     "labels": "its pool has fewer slots with the labels than the ticket needs",
     "paused": "the pool is paused",
     "quota": "its owner has as many units as the pool's quota permits",
+    "booked": "bookings need the units before its hold would end, or its own has not begun",
     "capacity": "its allocations do not fit into the ledger",
     "ahead": "other tickets are before it",
     "set_aside": "the free units are set aside for tickets before it",
@@ -245,6 +247,11 @@ def _alone(
         if _is_overtaken(facts, ticket):
             found = Estimate()
         return Standing(position, found.seconds, barred.code, barred.text, found.overdue)
+    booked = booked_bar(facts, moment, ticket) if facts.holding or ticket.booking else None
+    if booked is not None:
+        estimate = eta_of(facts, moment, ticket.needs, place, views)
+        seconds = _not_before(estimate.seconds, booked.start, moment.at)
+        return Standing(position, seconds, "booked", booked.text)
     if ticket.allocations is not None and ticket.detail:
         text = f"waiting for capacity: {ticket.detail}"
         return Standing(position, None, "capacity", text)
@@ -273,6 +280,14 @@ OVERTAKEN = "; newer requests go first"
 def _is_overtaken(facts: Facts, ticket: Lease) -> bool:
     """Would a later request go first in any line of a ticket, even if it has the same priority?"""
     return any(facts.pools[need.pool].spec.order == "newest" for need in ticket.needs)
+
+
+def _not_before(seconds: Range | None, start: int | None, at: Instant) -> Range | None:
+    """Return a range that begins when bookings let a ticket start; None: that is not known."""
+    if start is None:
+        return None
+    least = (start - at) / SECOND
+    return (least, least) if seconds is None else (max(least, seconds[0]), max(least, seconds[1]))
 
 
 def eta_of(
@@ -327,18 +342,6 @@ def binding(
     if opens is not None and opens > at:
         return Binding("pacing", f"pacing: next grant in {span(opens - at)}")
     return None
-
-
-def span(microseconds: int) -> str:
-    """Return a duration in words: `12 s`, `3 min`, `2 h 5 min`."""
-    seconds = max(1, -(-microseconds // SECOND))
-    if seconds < 120:
-        return f"{seconds} s"
-    minutes = -(-seconds // 60)
-    if minutes < 120:
-        return f"{minutes} min"
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min" if minutes else f"{hours} h"
 
 
 def _barred(facts: Facts, ticket: Lease) -> Binding | None:

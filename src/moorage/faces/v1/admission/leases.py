@@ -23,7 +23,7 @@ from moorage.core.admission.model import (
 from moorage.core.admission.requests import LeaseRequest, Proof
 from moorage.core.clock import SECOND
 from moorage.core.errors import Code, Error
-from moorage.core.ids import ConsumerId, LeaseId, ProviderId, is_normal
+from moorage.core.ids import BookingId, ConsumerId, LeaseId, ProviderId, is_normal
 from moorage.core.labels import check_labels
 from moorage.core.ledger.vocabulary import check_consumer_type
 from moorage.core.limits import (
@@ -430,6 +430,8 @@ def request_of(wanted: wire.LeaseWanted, owner: str, *, attended: bool = False) 
         group="" if wanted.supersede is None else wanted.supersede.group,
         cancel_running=wanted.supersede is not None and wanted.supersede.cancel_running,
         allocations=None if wanted.allocations is None else text_of(_holding(wanted.allocations)),
+        booking=None if wanted.booking is None else BookingId(uuid_of(wanted.booking, "booking")),
+        borrow=microseconds_or_none("borrow", wanted.borrow),
     )
     if not wanted.any_of:
         return asked
@@ -546,6 +548,19 @@ def lease_shown(view: LeaseView, mine: bool) -> wire.Lease:
         offer=None if lease.offer is None else _offer_shown(lease.offer, view),
         taken_from=lease.taken_from,
         kept=None if lease.kept is None else _kept_shown(lease.kept, view),
+        booking=lease.booking,
+        yields_to=lease.yields_to,
+        notice=_notice(lease),
+    )
+
+
+def _notice(lease: Lease) -> str:
+    """Return what the holder of a lease should know, for people."""
+    if lease.yields_to is None or lease.state != "granted":
+        return ""
+    return (
+        f"Booking {lease.yields_to} needs its units then, so this lease ends at its hold_until,"
+        " sooner than it asked for."
     )
 
 
