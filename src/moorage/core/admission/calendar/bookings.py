@@ -7,7 +7,8 @@ units out of use, need not wait for leases, only for other bookings: what has st
 nothing starts that would last into it. An operator may force either; then the pool has too few
 units in some window, and its bookings are served in the order of their tickets.
 
-A lower limit, a forced lease or a lost slot can have the same effect later: nothing is revoked.
+A lower limit, a forced lease or a lost slot can have the same effect later: nothing is revoked. An
+adaptive limit may be lower than what is booked: bookings count on what an operator has set.
 Source: docs/decisions/0065-bookings.md.
 """
 
@@ -21,7 +22,7 @@ from moorage.core.admission.calendar.profile import FOREVER, Profile, of_pool
 from moorage.core.admission.facts import Changes, Facts
 from moorage.core.admission.model import Lease, Need, Pool, first_end
 from moorage.core.admission.requests import LeaseRequest, check_duration, pools_of
-from moorage.core.admission.units import limit_of, units_by_pool
+from moorage.core.admission.units import limit_asked, units_by_pool
 from moorage.core.clock import DAY, HOUR, Instant
 from moorage.core.counting import counted
 from moorage.core.errors import Code, Error
@@ -226,7 +227,7 @@ def offers(
     found = [(max(at, between.start + skew), between.end + skew)]
     for name, units in units_by_pool(needs).items():
         pool = facts.pools[name]
-        profile = Profile(facts, pool, at)
+        profile = Profile(facts, pool, at, limit=limit_asked(facts, pool))
         rest = profile.rest
         # A lease has to rest after its end, before the next booking.
         free = [
@@ -259,10 +260,10 @@ def _accepted(facts: Facts, at: Instant, wanted: Booking, by: Booker) -> Changes
         others = [one for one in _of(facts, pool.name) if one.id != wanted.id]
         live = [one for one in others if one.ends_at > wall]
         _check_number(pool, live, wanted)
-        units = wanted.units_in(pool.name, limit_of(facts, pool))
+        units = wanted.units_in(pool.name, limit_asked(facts, pool))
         if not by.operates:
             _check_booker(facts, pool, wanted, by, wall, live)
-        profile = Profile(facts, pool, at)
+        profile = Profile(facts, pool, at, limit=limit_asked(facts, pool))
         window = profile.conflict(wanted, units, bookings_only=wanted.closure)
         if window is not None and not wanted.forced:
             raise _booked(pool, wanted, units, window, wall)
@@ -307,7 +308,7 @@ def _check_needs(facts: Facts, needs: tuple[Need, ...], *, closure: bool) -> lis
     pools = pools_of(facts, needs)
     units = units_by_pool(needs)
     for pool in pools:
-        most = limit_of(facts, pool)
+        most = limit_asked(facts, pool)
         if units[pool.name] > most and pool.spec.per_member is None:
             raise Error(
                 Code.UNITS_ABOVE_LIMIT,
@@ -372,7 +373,7 @@ def _check_booker(
             " now (book_ahead).",
         )
     own = [wanted, *(one for one in others if one.owner == wanted.owner)]
-    limit = limit_of(facts, pool)
+    limit = limit_asked(facts, pool)
     spent = sum(
         one.units_in(pool.name, limit) * (window.end - max(wall, window.start))
         for one in own

@@ -30,13 +30,18 @@ class Profile:
     """The units of one pool that are spoken for, from now on, as a step function of time."""
 
     def __init__(
-        self, facts: Facts, pool: Pool, at: Instant, bookings: Iterable[Booking] | None = None
+        self,
+        facts: Facts,
+        pool: Pool,
+        at: Instant,
+        bookings: Iterable[Booking] | None = None,
+        limit: int | None = None,
     ) -> None:
         """Read it from the facts, which say what the pool's leases hold.
 
-        `bookings` of the pool; None: those in the facts.
+        `bookings` of the pool; None: those in the facts. `limit` None: the one in force.
         """
-        self.limit = limit_of(facts, pool)
+        self.limit = limit_of(facts, pool) if limit is None else limit
         self._at = at
         self.rest = rest_max(pool.spec)
         """How long its units may have to rest after a lease."""

@@ -18,7 +18,7 @@ from moorage.core.admission.bars import (
     lacking_labels,
 )
 from moorage.core.admission.facts import Facts
-from moorage.core.admission.forecast.booked import booked_bar, span
+from moorage.core.admission.forecast.booked import BookedBar, booked_bar, span
 from moorage.core.admission.forecast.eta import (
     NEVER,
     Estimate,
@@ -201,7 +201,9 @@ def _any_of(
     found, waits_for = [], True
     for needs in ticket.alternatives:
         one = structs.replace(ticket, needs=needs, alternatives=())
-        barred = not ticket.forced and _barred(facts, one) is not None
+        barred = not ticket.forced and (
+            _barred(facts, one) is not None or _booked(facts, moment, one) is not None
+        )
         kept = waits_for and not barred
         standing = _alone(facts, moment, one, place, views, asking=True, aside=kept)
         waits_for = waits_for and not kept
@@ -247,10 +249,12 @@ def _alone(
         if _is_overtaken(facts, ticket):
             found = Estimate()
         return Standing(position, found.seconds, barred.code, barred.text, found.overdue)
-    booked = booked_bar(facts, moment, ticket) if facts.holding or ticket.booking else None
+    booked = _booked(facts, moment, ticket)
     if booked is not None:
         estimate = eta_of(facts, moment, ticket.needs, place, views)
         seconds = _not_before(estimate.seconds, booked.start, moment.at)
+        if ticket.booking is None and _is_overtaken(facts, ticket):
+            seconds = None
         return Standing(position, seconds, "booked", booked.text)
     if ticket.allocations is not None and ticket.detail:
         text = f"waiting for capacity: {ticket.detail}"
@@ -280,6 +284,12 @@ OVERTAKEN = "; newer requests go first"
 def _is_overtaken(facts: Facts, ticket: Lease) -> bool:
     """Would a later request go first in any line of a ticket, even if it has the same priority?"""
     return any(facts.pools[need.pool].spec.order == "newest" for need in ticket.needs)
+
+
+def _booked(facts: Facts, moment: Moment, ticket: Lease) -> BookedBar | None:
+    if ticket.forced or not (facts.holding or ticket.booking):
+        return None
+    return booked_bar(facts, moment, ticket)
 
 
 def _not_before(seconds: Range | None, start: int | None, at: Instant) -> Range | None:
