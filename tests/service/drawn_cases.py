@@ -43,7 +43,7 @@ from moorage.service.batch.use_case import UseCase
 from moorage.service.compat import boskos_cases, boskos_strict_cases
 from moorage.service.compat.lease_proxy import GiveBack
 from moorage.service.values import time_of
-from moorage.wire.bookings import BookedUnits, BookingChange, BookingWanted, Repeat
+from moorage.wire.pools.bookings import BookedUnits, BookingChange, BookingWanted, Repeat
 from tests.service.running import TESTER
 
 Maker = Callable[[], UseCase[Any]]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from moorage.client.calling import Room
-from moorage.wire.bookings import Booking, BookingChange, BookingWanted, Offer
 from moorage.wire.operations import bookings
+from moorage.wire.pools.bookings import Booking, BookingChange, BookingWanted, Offer
 
 
 class Bookings(Room):

@@ -25,7 +25,7 @@ from moorage.service.admission.lease_cases import LeaseRelease, Sweep
 from moorage.service.admission.service import Admission
 from moorage.service.values import time_of
 from moorage.store.admission.check import differences_load
-from moorage.wire.bookings import BookedUnits, BookingChange, BookingWanted
+from moorage.wire.pools.bookings import BookedUnits, BookingChange, BookingWanted
 from tests.service.pools import ask, opened, pass_time, pool_put, refusal, spec
 from tests.service.running import TESTER, ManualClock, Running, running
 from tests.support import cluster

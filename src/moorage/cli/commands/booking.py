@@ -19,7 +19,8 @@ from moorage.cli.support.views.lease_text import time_text
 from moorage.cli.support.views.pool_text import plain_text
 from moorage.client.bookings import Bookings
 from moorage.core.counting import counted
-from moorage.wire.bookings import (
+from moorage.wire.durations import time_or_seconds
+from moorage.wire.pools.bookings import (
     LEAD_SECONDS,
     NO_SHOW_SECONDS,
     BookedUnits,
@@ -30,7 +31,6 @@ from moorage.wire.bookings import (
     Repeat,
     Weekday,
 )
-from moorage.wire.durations import time_or_seconds
 
 COLUMNS = (
     Column("id", dropped=4),

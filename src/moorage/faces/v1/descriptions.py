@@ -81,6 +81,7 @@ PARAMETERS = {
     "offered": "Only agents whose machines are offered, or are not.",
     "older": "Only leases that have been in their state, or consumers that are there, for at least"
     " this many seconds.",
+    "format": "ics: all bookings at once, as a calendar file (RFC 5545).",
     "over": "Also bookings that are over or cancelled.",
     "owner": "Only leases or bookings of this owner.",
     "policy": "Only agents with this policy.",

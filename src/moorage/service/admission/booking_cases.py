@@ -23,7 +23,7 @@ from moorage.service.batch.use_case import AuditedUseCase
 from moorage.service.batch.world import Changes, Keys, World
 from moorage.service.ids import lease_id_new
 from moorage.service.values import microseconds, microseconds_or_none
-from moorage.wire.bookings import BookedUnits, BookingChange, BookingWanted, Repeat
+from moorage.wire.pools.bookings import BookedUnits, BookingChange, BookingWanted, Repeat
 
 
 class Rule(msgspec.Struct, frozen=True):

@@ -14,7 +14,7 @@ from moorage.core.admission.calendar.model import Window
 from moorage.core.errors import Code, Error
 from moorage.core.limits import WINDOWS_MAX
 from moorage.service.values import instant_of
-from moorage.wire.bookings import Repeat
+from moorage.wire.pools.bookings import Repeat
 
 WEEKDAYS = ("mo", "tu", "we", "th", "fr", "sa", "su")
 
@@ -37,7 +37,7 @@ def windows_of(start: datetime, end: datetime, repeat: Repeat | None) -> tuple[W
     found = []
     for shift in _shifts(repeat, begin.date()):
         if begin.date() + shift not in spare:
-            found.append(_window(begin + shift, finish + shift, zone))
+            found.append(_window(begin, finish, shift, zone))
     if not found:
         raise Error(Code.INVALID, "The series has no window: check its days, its end and skip.")
     return tuple(found)
@@ -110,16 +110,17 @@ def _local(time: datetime, zone: tzinfo) -> datetime:
         raise Error(Code.INVALID, "start and end must be in the years 1 to 9999.") from None
 
 
-def _window(start: datetime, end: datetime, zone: tzinfo) -> Window:
+def _window(begin: datetime, finish: datetime, shift: timedelta, zone: tzinfo) -> Window:
+    """Return the window that follows the first one, whose local times these are, by some days."""
     try:
-        begin = instant_of("start", start.replace(tzinfo=zone).astimezone(UTC))
-        finish = instant_of("end", end.replace(tzinfo=zone).astimezone(UTC))
+        start = (begin + shift).replace(tzinfo=zone).astimezone(UTC)
+        end = (finish + shift).replace(tzinfo=zone).astimezone(UTC)
+        if end <= start and begin < finish:
+            # The clock skips the start, but not the end: it lasts as long as on other days.
+            end = start + (finish - begin)
     except OverflowError:
         raise Error(Code.INVALID, "start and end must be in the years 1 to 9999.") from None
-    if finish <= begin < begin + (end - start) // timedelta(microseconds=1):
-        # The clock skips the start, but not the end: it lasts as long as on other days.
-        finish = instant_of("end", (start.replace(tzinfo=zone).astimezone(UTC)) + (end - start))
-    return Window(begin, finish)
+    return Window(instant_of("start", start), instant_of("end", end))
 
 
 def _day(what: str, text: str) -> date:

@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING
 from moorage.wire.operations.operation import Access, Content, Operation, Types
 
 if TYPE_CHECKING:
-    from moorage.wire import bookings
+    from moorage.wire.pools import bookings
 else:
-    bookings = Types("bookings")
+    bookings = Types("pools.bookings")
+
+CALENDAR = "text/calendar"
+"""The content type of calendar files."""
 
 CREATE_BOOKING = Operation(
     Access("POST /v1/bookings", "user", projects=True),
@@ -18,8 +21,12 @@ CREATE_BOOKING = Operation(
 )
 LIST_BOOKINGS = Operation(
     Access("GET /v1/bookings", "reader", projects=True),
-    Content(parameters=bookings.BookingsAsked, answer=bookings.BookingPage),
-    "List bookings, the first made first.",
+    Content(
+        parameters=bookings.BookingsAsked,
+        answer=bookings.BookingPage,
+        media=("application/json", CALENDAR),
+    ),
+    "List bookings, the first made first, also as a calendar file.",
 )
 GET_BOOKING = Operation(
     Access("GET /v1/bookings/{id}", "reader", projects=True),

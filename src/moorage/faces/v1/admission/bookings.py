@@ -1,5 +1,7 @@
 """Bookings: make, list, change and cancel them; windows in which units are free."""
 
+import asyncio
+from collections.abc import AsyncGenerator
 from datetime import datetime
 from typing import Any
 
@@ -9,7 +11,9 @@ from moorage.core.admission.model import Need
 from moorage.core.clock import DAY, SECOND, Instant
 from moorage.core.errors import Code, Error
 from moorage.core.ids import BookingId, is_normal
+from moorage.core.limits import PAGE_MAX
 from moorage.core.wildcards import is_entry
+from moorage.faces.streaming import Stream
 from moorage.faces.v1 import authorization
 from moorage.faces.v1.admission.leases import OWNER_LENGTH_MAX
 from moorage.faces.v1.routing import Handlers, Request
@@ -21,9 +25,14 @@ from moorage.service.admission.booking_cases import (
     BookingView,
     booking_id_new,
 )
+from moorage.service.admission.calendars import Calendars
 from moorage.service.values import instant_of, microseconds, seconds_of, time_of, time_or_none
-from moorage.wire import bookings as wire
 from moorage.wire.operations import bookings as operations
+from moorage.wire.pools import bookings as wire
+from moorage.wire.pools.icalendar import calendar_of
+
+EVENTS_MAX = 5_000
+"""Events of a calendar file: they are made in memory."""
 
 AHEAD = 7 * DAY
 """How far ahead free windows are sought, unless the caller says."""
@@ -41,17 +50,45 @@ async def create(request: Request[wire.BookingWanted, None]) -> wire.Booking:
     return booking_shown(await request.service.admission.calendars.change(case))
 
 
-async def page(request: Request[None, wire.BookingsAsked]) -> wire.BookingPage:
-    """Return a page of bookings."""
+async def page(request: Request[None, wire.BookingsAsked]) -> wire.BookingPage | Stream:
+    """Return a page of bookings, or all of them as a calendar file."""
     asked = request.parameters
     owner = request.owner if asked.mine else asked.owner
     if asked.mine and asked.owner not in (None, owner):
         raise Error(Code.INVALID, f"mine means the owner '{owner}': omit either owner or mine.")
+    if asked.format == "ics":
+        if asked.cursor is not None:
+            raise Error(Code.INVALID, "A calendar file has no pages: omit cursor.")
+        found = await _all(request.service.admission.calendars, asked.pool, owner, over=asked.over)
+        return Stream(f"{operations.CALENDAR}; charset=utf-8", _pieces(found))
     views, following, as_of = await request.service.admission.calendars.page(
         asked.cursor, asked.limit, pool=asked.pool, owner=owner, over=asked.over
     )
     shown = [booking_shown(view) for view in views]
     return wire.BookingPage(bookings=shown, next=following, as_of=str(as_of))
+
+
+async def _all(
+    calendars: Calendars, pool: str | None, owner: str | None, *, over: bool
+) -> list[wire.Booking]:
+    """Return all such bookings. Raises LIMIT_EXCEEDED: they have too many windows."""
+    found: list[wire.Booking] = []
+    windows, cursor = 0, None
+    while True:
+        views, cursor, _ = await calendars.page(cursor, PAGE_MAX, pool=pool, owner=owner, over=over)
+        found += map(booking_shown, views)
+        windows += sum(len(view.booking.windows) for view in views)
+        if windows > EVENTS_MAX:
+            raise Error(
+                Code.LIMIT_EXCEEDED,
+                f"A calendar file has at most {EVENTS_MAX} events: name a pool or an owner.",
+            )
+        if cursor is None:
+            return found
+
+
+async def _pieces(found: list[wire.Booking]) -> AsyncGenerator[bytes, None]:
+    yield (await asyncio.to_thread(calendar_of, found)).encode("utf-8", "replace")
 
 
 async def read(request: Request[None, None]) -> wire.Booking:

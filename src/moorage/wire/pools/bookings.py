@@ -18,6 +18,7 @@ NO_SHOW_SECONDS = 900.0
 
 BookingState = Literal["coming", "running", "over", "cancelled"]
 WindowState = Literal["coming", "running", "taken", "given_back", "over"]
+BookingFormat = Literal["json", "ics"]
 Every = Literal["day", "week"]
 Weekday = Literal["mo", "tu", "we", "th", "fr", "sa", "su"]
 
@@ -149,13 +150,15 @@ class BookingPage:
 class BookingsAsked(PageAsked):
     """Which bookings to list: of a pool, of an owner, or of the caller (`mine`).
 
-    With `over` also those that are over or cancelled.
+    With `over` also those that are over or cancelled. `format` ics: all of them at once as a
+    calendar file (iCalendar, RFC 5545), each window as an event; then there are no pages.
     """
 
     pool: str | None = None
     owner: str | None = None
     mine: bool = False
     over: bool = False
+    format: BookingFormat = "json"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
