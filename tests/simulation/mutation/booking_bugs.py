@@ -7,12 +7,13 @@ after a restart. B4: what nobody uses is given back. B5: nobody starves. B6: it 
 from tests.simulation.mutation.bug import BOOKINGS, Bug
 
 CORE = "src/moorage/core/admission"
+CALENDAR = f"{CORE}/calendar"
 
 BOOKING_BUGS = (
     Bug(
         "B1",
         "a lease is granted that lasts into a booking",
-        f"{CORE}/booked_pools.py",
+        f"{CALENDAR}/booked_pools.py",
         "return min(spans) + self._rest(name) if spans else FOREVER - self._at",
         "return 1",
         BOOKINGS,
@@ -20,7 +21,7 @@ BOOKING_BUGS = (
     Bug(
         "B1",
         "a lease without an end is accepted before a booking",
-        f"{CORE}/booked_pools.py",
+        f"{CALENDAR}/booked_pools.py",
         "return min(spans) + self._rest(name) if spans else FOREVER - self._at",
         "return min(spans) + self._rest(name) if spans else 1",
         BOOKINGS,
@@ -28,23 +29,79 @@ BOOKING_BUGS = (
     Bug(
         "B1",
         "a hold is extended over the booking of another",
-        f"{CORE}/bookings.py",
-        'pool = reaches(facts, at, lease, until) if lease.state == "granted" else None',
-        "pool = None",
+        f"{CALENDAR}/bookings.py",
+        "needed = [(when, name) for when, name in _needed(facts, at, lease) if when < last]",
+        "needed: list[tuple[Instant, str]] = []",
         BOOKINGS,
     ),
     Bug(
         "B1",
         "the cooldown lasts into a booking",
-        f"{CORE}/profile.py",
+        f"{CALENDAR}/profile.py",
         "ends = FOREVER if until is None else until + self.rest",
         "ends = FOREVER if until is None else until",
         BOOKINGS,
     ),
     Bug(
+        "B1",
+        "a ticket waits for the alternative that is booked, although another is free",
+        f"{CORE}/admit.py",
+        '            free = [one for one in usable if held_up[one] == "fits"]',
+        "            free = list(held_up)",
+        BOOKINGS,
+    ),
+    Bug(
+        "B1",
+        "the hold of another alternative counts",
+        f"{CALENDAR}/booked_pools.py",
+        "        if ticket.choice is None or not ticket.choice.hold_open:",
+        "        if ticket.choice is None or ticket.choice.hold_open:",
+        BOOKINGS,
+    ),
+    Bug(
+        "B1",
+        "a lease is kept for inspection into a booking",
+        f"{CORE}/keeping.py",
+        "    bookings.check_extension(facts, moment.at, found, Instant(moment.at + wanted))\n",
+        "",
+        BOOKINGS,
+    ),
+    Bug(
+        "B2",
+        "a lease whose holder is asked to stop counts for ever",
+        f"{CORE}/facts.py",
+        'key = (first_end(lease.hold_until, lease.stop_until), lease.booking or "")',
+        'key = (lease.hold_until, lease.booking or "")',
+        BOOKINGS,
+    ),
+    Bug(
+        "B2",
+        "a pool on demand goes although it is booked",
+        f"{CORE}/templates.py",
+        " or pool.booked_until is not None:",
+        ":",
+        BOOKINGS,
+    ),
+    Bug(
+        "B3",
+        "nobody looks at a pool on demand when its last booking ends",
+        f"{CORE}/admit.py",
+        "if pool.booked_until is not None and wake_at is None:",
+        "if pool.booked_until is None and wake_at is None and pool.waiting:",
+        BOOKINGS,
+    ),
+    Bug(
+        "B6",
+        "a request takes over the place of a ticket with a booking",
+        f"{CORE}/superseding.py",
+        "    if ticket.booking != request.booking:\n        return False\n",
+        "",
+        BOOKINGS,
+    ),
+    Bug(
         "B2",
         "a booking is accepted over the limit",
-        f"{CORE}/profile.py",
+        f"{CALENDAR}/profile.py",
         "                if load + units > self.limit:\n                    return window",
         "                if load > self.limit:\n                    return window",
         BOOKINGS,
@@ -52,7 +109,7 @@ BOOKING_BUGS = (
     Bug(
         "B2",
         "a booking does not see a lease without an end",
-        f"{CORE}/profile.py",
+        f"{CALENDAR}/profile.py",
         "ends = FOREVER if until is None else until + self.rest",
         "ends = self._at + 1 if until is None else until + self.rest",
         BOOKINGS,
@@ -60,7 +117,7 @@ BOOKING_BUGS = (
     Bug(
         "B3",
         "nobody looks at the start of a booking",
-        f"{CORE}/booked_pools.py",
+        f"{CALENDAR}/booked_pools.py",
         "                times.append(window.start + skew)",
         "                times.append(None)",
         BOOKINGS,
@@ -68,7 +125,7 @@ BOOKING_BUGS = (
     Bug(
         "B3",
         "nobody looks at the end of a booking",
-        f"{CORE}/booked_pools.py",
+        f"{CALENDAR}/booked_pools.py",
         "times = [window.end + skew, self._missed_at(booking, window.start)]",
         "times = [None, self._missed_at(booking, window.start)]",
         BOOKINGS,
@@ -77,8 +134,8 @@ BOOKING_BUGS = (
         "B3",
         "a restart forgets when to look",
         "src/moorage/store/admission/rows.py",
-        "        pool.wake_at,\n        spec.member_group,\n        pool.booked_until,",
-        "        None,\n        spec.member_group,\n        pool.booked_until,",
+        "searched = (pool.name, spec.quota, pool.gangs, pool.wake_at, spec.member_group, made)",
+        "searched = (pool.name, spec.quota, pool.gangs, None, spec.member_group, made)",
         BOOKINGS,
     ),
     Bug(
@@ -92,7 +149,7 @@ BOOKING_BUGS = (
     Bug(
         "B4",
         "what nobody uses is kept",
-        f"{CORE}/booked_pools.py",
+        f"{CALENDAR}/booked_pools.py",
         "            if missed and not self._facts.calls.get(key):",
         "            if False and missed:",
         BOOKINGS,
@@ -100,7 +157,7 @@ BOOKING_BUGS = (
     Bug(
         "B4",
         "who waits counts as one that did not come",
-        f"{CORE}/booked_pools.py",
+        f"{CALENDAR}/booked_pools.py",
         "            if missed and not self._facts.calls.get(key):",
         "            if missed:",
         BOOKINGS,
@@ -108,7 +165,7 @@ BOOKING_BUGS = (
     Bug(
         "B5",
         "a long ticket is delayed by those behind it",
-        f"{CORE}/booked_pools.py",
+        f"{CALENDAR}/booked_pools.py",
         "self._profile(name).plan(units, start, start + self._wanted(name, ticket))",
         "self._profile(name).plan(0, start, start + self._wanted(name, ticket))",
         BOOKINGS,
@@ -116,7 +173,7 @@ BOOKING_BUGS = (
     Bug(
         "B5",
         "two bookings wait for each other",
-        f"{CORE}/booked_pools.py",
+        f"{CALENDAR}/booked_pools.py",
         "return self._profile(name).kept() if self._has(name) and booking is None else 0",
         'return self._profile(name).kept(booking or "") if self._has(name) else 0',
         BOOKINGS,
@@ -124,7 +181,7 @@ BOOKING_BUGS = (
     Bug(
         "B6",
         "anybody uses a booking",
-        f"{CORE}/bookings.py",
+        f"{CALENDAR}/bookings.py",
         "    booking_of(facts, request.booking, Booker(request.owner, request.roles))\n",
         "",
         BOOKINGS,

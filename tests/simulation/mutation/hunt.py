@@ -1,7 +1,7 @@
 """Runs seeds until one of them fails.
 
 Run it as `python -m tests.simulation.mutation.hunt WHAT`: rules, slots, service, fleet, agent,
-provisioning, reporters, metal3, spellings, roots, client, search, presence, reshapes or
+provisioning, reporters, metal3, spellings, roots, client, search, presence, reshapes,
 adaptive or bookings.
 
 Prints which one, and why. Exit code 1: one has failed; 0: all have passed, nothing was caught.
