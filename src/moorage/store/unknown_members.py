@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from msgspec import inspect, json
 
-from moorage.core.admission.calendar.model import Booking
+from moorage.core.admission.booking_model import Booking
 from moorage.core.admission.model import Lease, Pool, Slot, Template
 from moorage.core.fleet.model import Agent, Group
 from moorage.core.fleet.reporters import Member, ReporterGroup

@@ -7,9 +7,9 @@ from msgspec import structs
 
 from moorage.core.admission import expiry, leases, operator_actions, pools
 from moorage.core.admission.admit import TicketsNeeded, admit, order
+from moorage.core.admission.booking_model import Booking, Window
 from moorage.core.admission.calendar import bookings
 from moorage.core.admission.calendar.bookings import Booker
-from moorage.core.admission.calendar.model import Booking, Window
 from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Changes, Facts, Line
 from moorage.core.admission.model import (

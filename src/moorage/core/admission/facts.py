@@ -10,7 +10,7 @@ from operator import attrgetter
 
 from msgspec import Struct, structs
 
-from moorage.core.admission.calendar.model import Booking
+from moorage.core.admission.booking_model import Booking
 from moorage.core.admission.model import (
     FencingToken,
     Lease,

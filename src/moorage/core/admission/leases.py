@@ -19,8 +19,8 @@ from moorage.core.admission.bars import (
     presence_of,
     quota_left,
 )
+from moorage.core.admission.booking_model import BOOKED_PRIORITY
 from moorage.core.admission.calendar import bookings
-from moorage.core.admission.calendar.model import BOOKED_PRIORITY
 from moorage.core.admission.draft import Draft, by, grow
 from moorage.core.admission.facts import Answer, Changes, Facts
 from moorage.core.admission.model import (

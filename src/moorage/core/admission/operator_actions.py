@@ -11,8 +11,8 @@ from msgspec import structs
 
 from moorage.core.admission.admit import Order, order
 from moorage.core.admission.alternatives import asked
+from moorage.core.admission.booking_model import BOOKED_PRIORITY
 from moorage.core.admission.bounds import check_any, check_slots
-from moorage.core.admission.calendar.model import BOOKED_PRIORITY
 from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Answer, Changes, Facts
 from moorage.core.admission.model import Cause, Lease, State

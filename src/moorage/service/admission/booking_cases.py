@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 from msgspec import structs
 
+from moorage.core.admission.booking_model import Booking
 from moorage.core.admission.calendar import bookings
 from moorage.core.admission.calendar.bookings import Booker
-from moorage.core.admission.calendar.model import Booking
 from moorage.core.admission.facts import Keys as AdmissionKeys
 from moorage.core.admission.model import Need
 from moorage.core.clock import Instant

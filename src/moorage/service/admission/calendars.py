@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from moorage.core.admission.booking_model import Window
 from moorage.core.admission.calendar.bookings import not_found, offers
-from moorage.core.admission.calendar.model import Window
 from moorage.core.admission.model import Need
 from moorage.core.clock import Instant
 from moorage.core.ids import BookingId

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
-from moorage.core.admission.calendar.model import Window
+from moorage.core.admission.booking_model import Window
 from moorage.core.errors import Code, Error
 from moorage.core.limits import WINDOWS_MAX
 from moorage.service.values import instant_of

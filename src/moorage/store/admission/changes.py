@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from moorage.core.admission.calendar.model import Booking
+from moorage.core.admission.booking_model import Booking
 from moorage.core.admission.facts import Changes
 from moorage.core.admission.model import Lease, Pool, Slot, StartOutcome, Template
 from moorage.core.ids import LeaseId

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from moorage.core.admission.calendar.model import Booking
+from moorage.core.admission.booking_model import Booking
 from moorage.core.admission.facts import Facts, Keys
 from moorage.core.admission.forecast.statistics import starts_per_minute
 from moorage.core.admission.model import Lease, Pool, Slot, State, is_unheard

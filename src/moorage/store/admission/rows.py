@@ -7,7 +7,7 @@ from msgspec import MsgspecError, json, structs
 
 from moorage.core.admission.admit import order
 from moorage.core.admission.alternatives import pools_named
-from moorage.core.admission.calendar.model import Booking
+from moorage.core.admission.booking_model import Booking
 from moorage.core.admission.model import Lease, Pool, Slot, StartOutcome, Template, first_end
 from moorage.core.admission.superseding import key_of
 from moorage.core.admission.units import SlotGroup, units_by_pool, units_in_line

@@ -3,8 +3,8 @@
 import pytest
 
 from moorage.core.admission import pools
+from moorage.core.admission.booking_model import BOOKED_PRIORITY
 from moorage.core.admission.calendar.bookings import Booker
-from moorage.core.admission.calendar.model import BOOKED_PRIORITY
 from moorage.core.admission.facts import Changes
 from moorage.core.admission.requests import NEVER
 from moorage.core.clock import HOUR, SECOND, Instant

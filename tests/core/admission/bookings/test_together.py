@@ -7,8 +7,8 @@ from msgspec import structs
 
 from moorage.core.admission import handing_over, keeping, templates
 from moorage.core.admission.adaptive import rule as adaptive
+from moorage.core.admission.booking_model import Window
 from moorage.core.admission.calendar.bookings import Booker, offers
-from moorage.core.admission.calendar.model import Window
 from moorage.core.admission.facts import Changes
 from moorage.core.admission.handing_over import Acceptance
 from moorage.core.admission.model import Adaptive, Need

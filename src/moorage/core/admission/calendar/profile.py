@@ -16,7 +16,7 @@ neither. Source: docs/decisions/0065-bookings.md.
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 
-from moorage.core.admission.calendar.model import Booking, Window
+from moorage.core.admission.booking_model import Booking, Window
 from moorage.core.admission.facts import Facts
 from moorage.core.admission.model import Pool, PoolSpec
 from moorage.core.admission.units import limit_of, rests

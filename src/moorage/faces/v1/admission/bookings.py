@@ -5,8 +5,8 @@ from collections.abc import AsyncGenerator
 from datetime import datetime
 from typing import Any
 
+from moorage.core.admission.booking_model import Booking, Window
 from moorage.core.admission.calendar.bookings import Booker, not_found
-from moorage.core.admission.calendar.model import Booking, Window
 from moorage.core.admission.model import Need
 from moorage.core.clock import DAY, SECOND, Instant
 from moorage.core.errors import Code, Error
