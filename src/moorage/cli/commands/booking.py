@@ -19,7 +19,7 @@ from moorage.cli.support.views.lease_text import time_text
 from moorage.cli.support.views.pool_text import plain_text
 from moorage.client.bookings import Bookings
 from moorage.core.counting import counted
-from moorage.wire.durations import time_or_seconds
+from moorage.wire.durations import seconds_of
 from moorage.wire.pools.bookings import (
     LEAD_SECONDS,
     NO_SHOW_SECONDS,
@@ -67,9 +67,9 @@ class _Time(click.ParamType[datetime | float]):
         except ValueError:
             pass
         try:
-            return time_or_seconds(value)
+            return seconds_of(value)
         except ValueError as error:
-            self.fail(str(error), param, ctx)
+            self.fail(f"{error}, nor a time such as 2026-12-31T14:00", param, ctx)
 
 
 @click.group("booking")
