@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from moorage.client.calling import Room
 from moorage.wire.operations import bookings
-from moorage.wire.pools.bookings import Booking, BookingChange, BookingWanted, Offer
+from moorage.wire.pools.bookings import Booking, BookingChange, BookingOffer, BookingWanted
 
 
 class Bookings(Room):
@@ -47,7 +47,7 @@ class Bookings(Room):
         duration: float,
         between: str | None = None,
         limit: int | None = None,
-    ) -> list[Offer]:
+    ) -> list[BookingOffer]:
         """Return the first windows in which units are free for some seconds.
 
         `needs` are POOL or POOL=UNITS; `between` is START/END in RFC 3339.

@@ -83,7 +83,7 @@ def test_days_by_pool(native: Native, pool: str) -> None:
     assert "00:00–02:00 1 admin" in said  # noqa: RUF001
     assert "all day 1 closed" in said
     links = [link for link in page.document.links if link.startswith("/ui/bookings/0")]
-    assert [link.rpartition("/")[2] for link in links] == [first] * 2 + [closed] * 3
+    assert [link.rpartition("/")[2] for link in links] == [first] * 2 + [closed] * 2
     assert "Look at it first" not in said, "readers do not book"
     later = browser.get(f"/ui/bookings?pool={pool}&from={start + 7 * DAY:%Y-%m-%d}")
     assert "Nothing of this pool is booked on these days." in text(later)
@@ -178,18 +178,18 @@ def test_a_cancellation_says_what_ends(native: Native, pool: str) -> None:
 
 def test_only_the_owner_and_operators_have_the_forms(native: Native, pool: str) -> None:
     """The server refuses others whatever they send; the control is the owner."""
-    booking = book(native, pool, tomorrow(), owner="user")
+    booking = book(native, pool, tomorrow(), owner="shop/user")
     page = f"/ui/bookings/{booking}"
     for role, forms in (("reader", False), ("operator", True)):
         assert ("Cancel it" in text(signed_in(native, role).get(page))) == forms
     strangers = Browser(native.url)
-    strangers.sign_in(native.token("user", name="stranger"))
+    strangers.sign_in(native.token("user", "shop", name="stranger"))
     assert "Cancel it" not in text(strangers.get(page))
     preview = strangers.get(f"{page}/cancel")
     (form,) = [one for one in preview.document.forms if one.action == f"{page}/cancel"]
     assert strangers.ask("POST", f"{page}/cancel", form.fields).status == 403
     owner = Browser(native.url)
-    owner.sign_in(native.token("user", name="user"))
+    owner.sign_in(native.token("user", "shop", name="user"))
     assert "Cancel it" in text(owner.get(page))
     assert "Cancelled." in text(confirmed(owner, owner.get(f"{page}/cancel"), f"{page}/cancel"))
 

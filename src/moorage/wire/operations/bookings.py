@@ -45,6 +45,6 @@ CANCEL_BOOKING = Operation(
 )
 LIST_OFFERS = Operation(
     Access("GET /v1/offers", "reader", projects=True),
-    Content(parameters=bookings.OffersAsked, answer=bookings.Offers),
+    Content(parameters=bookings.OffersAsked, answer=bookings.BookingOffers),
     "List the first windows in which units are free.",
 )

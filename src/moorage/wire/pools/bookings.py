@@ -176,7 +176,7 @@ class OffersAsked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Offer:
+class BookingOffer:
     """The units are free from `start` until `end`, without regard to tickets that wait."""
 
     start: datetime
@@ -184,7 +184,7 @@ class Offer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Offers:
+class BookingOffers:
     """The first windows in which units are free for as long as asked, each as long as it can be."""
 
-    offers: list[Offer]
+    offers: list[BookingOffer]

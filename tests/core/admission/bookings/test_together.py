@@ -427,3 +427,31 @@ def test_requests_keep_their_booking_when_they_are_asked_again() -> None:
     world.ask("a", booking="b")
     again = request_again(world.lease("a"), LeaseId("x"), "x")
     assert (again.booking, again.borrow, again.priority) == (made.booking, None, 0)
+
+
+def test_a_running_booking_is_changed_although_its_leases_have_its_units() -> None:
+    """They are part of it, and do not count besides; what others have does."""
+    world = World()
+    world.pool("p", 2, ttl=HOUR)
+    world.book("b", {"p": 1}, (10, 200))
+    world.ask("other", hold=300 * SECOND)
+    world.wait(20)
+    world.ask("mine", booking="b")
+    assert world.states() == {"other": "g", "mine": "g"}
+    world.alter("b", note="x")
+    with Refused(Code.BOOKED):
+        world.alter("b", needs=(Need("p", 2),))
+    world.release("other")
+    world.alter("b", needs=(Need("p", 2),))
+
+
+def test_leases_above_a_booking_that_was_made_smaller_still_count() -> None:
+    """They have their units until their ends."""
+    world = World()
+    world.pool("p", 2, ttl=HOUR)
+    world.book("b", {"p": 2}, (10, 200))
+    world.wait(20)
+    world.ask("mine", {"p": 2}, booking="b")
+    world.alter("b", needs=(Need("p", 1),))
+    with Refused(Code.BOOKED):
+        world.book("c", {"p": 1}, (30, 100))

@@ -163,7 +163,7 @@ class Profile:
 
         `bookings_only`: as if no lease had any units, nor rested.
         """
-        spoken = [] if bookings_only else [*self._spoken()]
+        spoken = [] if bookings_only else [*self._spoken(booking.id, units)]
         times, loads = _summed(self._at, [*spoken, *self._booked(booking.id)])
         rest = 0 if booking.closure else self.rest
         for window in booking.coming:
@@ -206,11 +206,18 @@ class Profile:
             self._steps = _summed(self._at, [*self._spoken(), *self._booked("")])
         return self._steps
 
-    def _spoken(self) -> Iterator[tuple[int, int, int]]:
-        """Yield what leases hold, and what is planned, as (start, end, units)."""
-        for held in self._held.values():
-            for until, units in held:
-                yield self._at, until, units
+    def _spoken(self, without: str = "", units: int = 0) -> Iterator[tuple[int, int, int]]:
+        """Yield what leases hold, and what is planned, as (start, end, units).
+
+        `without`: of the leases of this booking, only what they have above these units.
+        """
+        for key, held in self._held.items():
+            if without and key == without:
+                above = sum(one for _, one in held) - units
+                yield self._at, max((until for until, _ in held), default=0), max(0, above)
+                continue
+            for until, one in held:
+                yield self._at, until, one
         yield from self._windows
 
     def _booked(self, without: str, *, alone: bool = False) -> Iterator[tuple[int, int, int]]:

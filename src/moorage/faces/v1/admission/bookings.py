@@ -112,7 +112,7 @@ async def cancel(request: Request[None, None]) -> wire.Booking:
     return booking_shown(await request.service.admission.calendars.change(case))
 
 
-async def offers(request: Request[None, wire.OffersAsked]) -> wire.Offers:
+async def offers(request: Request[None, wire.OffersAsked]) -> wire.BookingOffers:
     """Return windows in which units are free."""
     asked = request.parameters
     needs = [_need(text) for text in asked.needs]
@@ -120,8 +120,8 @@ async def offers(request: Request[None, wire.OffersAsked]) -> wire.Offers:
     found = await request.service.admission.calendars.offers(
         needs, lasts, _between(asked.between), AHEAD, asked.limit
     )
-    return wire.Offers(
-        offers=[wire.Offer(start=time_of(one.start), end=time_of(one.end)) for one in found]
+    return wire.BookingOffers(
+        offers=[wire.BookingOffer(start=time_of(one.start), end=time_of(one.end)) for one in found]
     )
 
 
