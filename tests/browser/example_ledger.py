@@ -34,7 +34,7 @@ class ExampleLedger:
         self._reshapes()
         self.ticket = self.leases[-1]
         self.choosing = self._choosing()
-        self.tomorrow = datetime.now(UTC).date() + timedelta(days=1)  # noqa: TID251
+        self.tomorrow = datetime.now(UTC).date() + timedelta(days=1)  # noqa: TID251  # the time of the real server
         self.booking = self._bookings()
         self.pages = {
             "overview": "/ui",

@@ -406,3 +406,9 @@ CHANGES_QUEUED_MAX = 4_096
 
 COMBINING_MARKS_MAX = 4
 """Combining marks in a row. Source: Unicode Technical Standard #39, 5.4, Optional Detection."""
+
+CALENDAR_EVENTS_MAX = 5_000
+"""Events of a calendar file of bookings: they are made in memory."""
+
+SERIES_DAYS_MAX = 3 * 366
+"""Days that are looked at for a series: more than bookings may reach into the future."""

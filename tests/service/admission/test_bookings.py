@@ -184,7 +184,7 @@ def test_bookings_follow_a_jump_of_the_clock(stage: Stage) -> None:
     async def scenario(one: Running) -> None:
         await pool_put(one.service.admission, "p", spec(1))
         made = await book(one, 100, 200)
-        more = {"booking": made.booking.id, "patience": 3_000 * SECOND}
+        more = {"booking": made.booking.id, "patience": 3_000 * SECOND, "ttl": 3_600 * SECOND}
         ticket = (await ask(one.service.admission, "a", "p", **more)).lease.id
         await pass_time(one, 8 * SECOND)
         one.clock.jump += 60 * SECOND

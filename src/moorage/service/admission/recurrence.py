@@ -12,15 +12,13 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from moorage.core.admission.booking_model import Window
 from moorage.core.errors import Code, Error
-from moorage.core.limits import WINDOWS_MAX
+from moorage.core.limits import SERIES_DAYS_MAX, WINDOWS_MAX
 from moorage.service.values import instant_of
 from moorage.wire.pools.bookings import Repeat
 
 WEEKDAYS = ("mo", "tu", "we", "th", "fr", "sa", "su")
 
 _WEEK = 7
-_DAYS_MAX = 3 * 366
-"""Days that are looked at for one series: more than bookings may reach into the future."""
 
 
 def windows_of(start: datetime, end: datetime, repeat: Repeat | None) -> tuple[Window, ...]:
@@ -80,7 +78,7 @@ def _shifts(repeat: Repeat, first: date) -> Iterator[timedelta]:
     last = None if repeat.until is None else _day("until", repeat.until)
     wanted = {WEEKDAYS.index(day) for day in repeat.days} or {first.weekday()}
     made = 0
-    for number in range(_DAYS_MAX):
+    for number in range(SERIES_DAYS_MAX):
         shift = timedelta(days=number)
         try:
             day = first + shift
@@ -98,7 +96,7 @@ def _shifts(repeat: Repeat, first: date) -> Iterator[timedelta]:
                     Code.INVALID, f"A series has at most {WINDOWS_MAX} windows: end it earlier."
                 )
             yield shift
-    raise Error(Code.INVALID, f"A series must end within {_DAYS_MAX} days.")
+    raise Error(Code.INVALID, f"A series must end within {SERIES_DAYS_MAX} days.")
 
 
 def _local(time: datetime, zone: tzinfo) -> datetime:

@@ -19,7 +19,7 @@ def pool() -> str:
 
 def now() -> datetime:
     """Return the time of the real server."""
-    return datetime.now(UTC)  # noqa: TID251
+    return datetime.now(UTC)  # noqa: TID251  # the time of the real server
 
 
 def put(native: Native, name: str, **wanted: Any) -> None:

@@ -39,6 +39,16 @@ def booked_bar(facts: Facts, moment: Moment, ticket: Lease) -> BookedBar | None:
     return BookedBar(text, start)
 
 
+def notice_of(lease: Lease) -> str:
+    """Return what the holder of a lease should know, for people."""
+    if lease.yields_to is None or lease.state != "granted":
+        return ""
+    return (
+        f"Booking {lease.yields_to} needs its units then, so this lease ends at its hold_until,"
+        " sooner than it asked for."
+    )
+
+
 def _own(facts: Facts, moment: Moment, ticket: Lease, pools: BookedPools) -> BookedBar:
     """Return why a ticket waits for units of its own booking."""
     start = pools.starts(ticket)

@@ -235,7 +235,7 @@ def _on(booking: Booking, window: BookingWindow, day: datetime) -> Shown | None:
         return None
     until = "24:00" if end == following else f"{end.astimezone(UTC):%H:%M}"
     text = f"{start.astimezone(UTC):%H:%M}–{until}"  # noqa: RUF001  # a range of times
-    return Shown(booking, "all day" if text == "00:00–24:00" else text, window.state)  # noqa: RUF001
+    return Shown(booking, "all day" if text == "00:00–24:00" else text, window.state)  # noqa: RUF001  # a range of times
 
 
 async def _overlapping(

@@ -11,7 +11,7 @@ from moorage.core.admission.model import Need
 from moorage.core.clock import DAY, SECOND, Instant
 from moorage.core.errors import Code, Error
 from moorage.core.ids import BookingId, is_normal
-from moorage.core.limits import PAGE_MAX
+from moorage.core.limits import CALENDAR_EVENTS_MAX, PAGE_MAX
 from moorage.core.wildcards import is_entry
 from moorage.faces.streaming import Stream
 from moorage.faces.v1 import authorization
@@ -30,9 +30,6 @@ from moorage.service.values import instant_of, microseconds, seconds_of, time_of
 from moorage.wire.operations import bookings as operations
 from moorage.wire.pools import bookings as wire
 from moorage.wire.pools.icalendar import calendar_of
-
-EVENTS_MAX = 5_000
-"""Events of a calendar file: they are made in memory."""
 
 AHEAD = 7 * DAY
 """How far ahead free windows are sought, unless the caller says."""
@@ -78,10 +75,11 @@ async def _all(
         views, cursor, _ = await calendars.page(cursor, PAGE_MAX, pool=pool, owner=owner, over=over)
         found += map(booking_shown, views)
         windows += sum(len(view.booking.windows) for view in views)
-        if windows > EVENTS_MAX:
+        if windows > CALENDAR_EVENTS_MAX:
             raise Error(
                 Code.LIMIT_EXCEEDED,
-                f"A calendar file has at most {EVENTS_MAX} events: name a pool or an owner.",
+                f"A calendar file has at most {CALENDAR_EVENTS_MAX} events: name a pool or an"
+                " owner.",
             )
         if cursor is None:
             return found

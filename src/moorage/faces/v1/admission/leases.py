@@ -9,6 +9,7 @@ import msgspec
 from msgspec import structs
 
 from moorage.core.admission.alternatives import pools_named
+from moorage.core.admission.forecast.booked import notice_of
 from moorage.core.admission.forecast.why import Standing
 from moorage.core.admission.handing_over import is_offered
 from moorage.core.admission.model import (
@@ -550,17 +551,7 @@ def lease_shown(view: LeaseView, mine: bool) -> wire.Lease:
         kept=None if lease.kept is None else _kept_shown(lease.kept, view),
         booking=lease.booking,
         yields_to=lease.yields_to,
-        notice=_notice(lease),
-    )
-
-
-def _notice(lease: Lease) -> str:
-    """Return what the holder of a lease should know, for people."""
-    if lease.yields_to is None or lease.state != "granted":
-        return ""
-    return (
-        f"Booking {lease.yields_to} needs its units then, so this lease ends at its hold_until,"
-        " sooner than it asked for."
+        notice=notice_of(lease),
     )
 
 
