@@ -337,7 +337,7 @@ def lease_id_of(text: str) -> LeaseId:
 
 
 async def lease_in_scope(request: Request[Any, Any]) -> LeaseId:
-    """Return the lease's id. It gains no pools, so it stays in a scope. Raises ProblemError: 403."""
+    """Return the lease's id. It gains no pool, so it stays in scope. Raises ProblemError: 403."""
     lease, scope = lease_id(request), request.caller.scope
     if scope is not None:
         view = await request.service.admission.queries.lease(lease)
