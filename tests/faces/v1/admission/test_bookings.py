@@ -104,7 +104,7 @@ def test_a_lease_is_not_extended_into_a_booking(native: Native, pool: str) -> No
 
 
 def test_a_booking_that_runs_is_used_by_its_id(native: Native, pool: str) -> None:
-    """The lease ends with the window; who borrows is told for whom it ends."""
+    """The lease ends with the window; who borrows reads for whom it ends."""
     put(native, pool, limit=2)
     today = now()
     one = book(
