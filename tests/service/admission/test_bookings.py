@@ -199,7 +199,7 @@ def test_bookings_follow_a_jump_of_the_clock(stage: Stage) -> None:
 
 
 def test_units_are_kept_closed_and_given_back(stage: Stage) -> None:
-    """What the rows say, with what each batch loads anew: kept, given back, cancelled."""
+    """What the rows say, with what each batch loads again: kept, given back, cancelled."""
 
     async def scenario(one: Running) -> None:
         admission = one.service.admission
