@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from bench import native
 from bench.fleet import FLAT, FLAT_HOST, Fleet, identifier
+from bench.loop.booking_probes import bookings
 from bench.loop.fleet_probes import fleet, reporters
 from bench.loop.import_probes import imports
 from bench.loop.page_probes import pages, paths
@@ -348,7 +349,7 @@ def v1(sizes: Sizes) -> Iterator[Probe]:
     yield asked("find", "GET", "/v1/find", "/v1/find?text=no-such-name")
     yield from _callers(asked)
     yield from _admission(asked, sizes)
-    yield from slots(asked)
+    yield from (*slots(asked), *bookings(asked))
     yield from fleet(asked)
     yield from reporters(asked)
     yield from imports(asked)

@@ -1,5 +1,6 @@
 """A small ledger in which something is on every page, always the same."""
 
+from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from tests.faces.v1.native import Native
@@ -33,6 +34,8 @@ class ExampleLedger:
         self._reshapes()
         self.ticket = self.leases[-1]
         self.choosing = self._choosing()
+        self.tomorrow = datetime.now(UTC).date() + timedelta(days=1)  # noqa: TID251  # the time of the real server
+        self.booking = self._bookings()
         self.pages = {
             "overview": "/ui",
             "pools": "/ui/pools",
@@ -42,6 +45,13 @@ class ExampleLedger:
             "ticket": f"/ui/leases/{self.ticket}",
             "ticket-any-of": f"/ui/leases/{self.choosing}",
             "lease": f"/ui/leases/{self.leases[0]}",
+            "bookings": "/ui/bookings",
+            "booking": f"/ui/bookings/{self.booking}",
+            "booking-new": f"/ui/bookings/new?pool=gpu&units=2&start={self.tomorrow}T11:00"
+            f"&end={self.tomorrow}T15:00&note=a+demonstration",
+            "booking-change": f"/ui/bookings/{self.booking}/change?start={self.tomorrow}T10:00"
+            f"&end={self.tomorrow}T12:00&note=longer",
+            "booking-cancel": f"/ui/bookings/{self.booking}/cancel",
             "fleet": "/ui/fleet",
             "machines": "/ui/fleet/machines",
             "machine": f"/ui/fleet/machines/{AGENT}",
@@ -89,6 +99,16 @@ class ExampleLedger:
         ]
         body = {"any_of": any_of, "key": "any", "ttl": 3600, "patience": 3600}
         return str(self._ok("POST", "/v1/leases", {**body, "labels": {"job": "any"}})["id"])
+
+    def _bookings(self) -> str:
+        """Book units of the paused pool in a series, and close some; return the first booking."""
+        times = {"start": f"{self.tomorrow}T09:00:00Z", "end": f"{self.tomorrow}T13:30:00Z"}
+        wanted = {"needs": [{"pool": "install/aws", "units": 2}], "note": "release tests", **times}
+        series = {"key": "series", "repeat": {"every": "day", "count": 5}}
+        made = self._ok("POST", "/v1/bookings", {**wanted, **series})
+        closed = {"key": "closed", "closure": True, "note": "the network is replaced"}
+        self._ok("POST", "/v1/bookings", {**wanted, **closed})
+        return str(made["id"])
 
     def _hosts(self) -> None:
         hosts = [

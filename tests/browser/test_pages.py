@@ -14,6 +14,11 @@ PAGES = (
     "ticket",
     "ticket-any-of",
     "lease",
+    "bookings",
+    "booking",
+    "booking-new",
+    "booking-change",
+    "booking-cancel",
     "fleet",
     "machines",
     "machine",
@@ -39,7 +44,8 @@ PAGES = (
     "api-operation",
     "api-parameters",
 )
-NOT_LIVE = ("what-if", "claim", "undo", "undo-refused", "find", *PAGES[-4:])
+SHOWN_FIRST = ("booking-new", "booking-change", "booking-cancel")
+NOT_LIVE = ("what-if", "claim", "undo", "undo-refused", "find", *SHOWN_FIRST, *PAGES[-4:])
 WIDTHS = (360, 768, 1440)
 
 

@@ -38,6 +38,7 @@ TRANSACTIONS_ALLOWED = (
     f"{PACKAGE}/integrations/placement/",  # of databases that are not ours
     f"{PACKAGE}/service/batch/transactor.py",
     f"{PACKAGE}/store/sqlite/engine.py",
+    f"{PACKAGE}/wire/pools/icalendar.py",  # BEGIN of calendars and events
     f"{PACKAGE}/store/sqlite/migrate.py",
     f"{PACKAGE}/store/postgres/engine.py",
     f"{PACKAGE}/store/postgres/probe.py",

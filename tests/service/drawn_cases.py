@@ -4,6 +4,7 @@ Each case is drawn as a function that makes it, so that it can be decided more t
 """
 
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 from functools import partial
 from itertools import count
 from random import Random
@@ -11,6 +12,7 @@ from typing import Any
 
 from msgspec import structs
 
+from moorage.core.admission.calendar.bookings import Booker
 from moorage.core.admission.compat.boskos import AcquireRequest
 from moorage.core.admission.compat.boskos_import import Resource
 from moorage.core.admission.compat.lease_proxy import names_of
@@ -21,10 +23,11 @@ from moorage.core.admission.requests import NEVER, LeaseRequest, Proof, in_order
 from moorage.core.admission.slot_config import ResourceType, SlotConfig
 from moorage.core.admission.templates import TemplateWish
 from moorage.core.clock import SECOND, Instant
-from moorage.core.ids import LeaseId
+from moorage.core.ids import BookingId, LeaseId
 from moorage.core.wishes import wanted_of
 from moorage.service.access.audit import Actor
 from moorage.service.admission import (
+    booking_cases,
     ending,
     handing_cases,
     lease_cases,
@@ -41,6 +44,8 @@ from moorage.service.admission.lease_cases import OnBehalf
 from moorage.service.batch.use_case import UseCase
 from moorage.service.compat import boskos_cases, boskos_strict_cases
 from moorage.service.compat.lease_proxy import GiveBack
+from moorage.service.values import time_of
+from moorage.wire.pools.bookings import BookedUnits, BookingChange, BookingWanted, Repeat
 from tests.service.running import TESTER
 
 Maker = Callable[[], UseCase[Any]]
@@ -54,6 +59,8 @@ MADE = ("m/x", "m/y")
 """Pools that requests make, as long as there is the template."""
 
 OWN = "-aaaa-7aaa-8aaa-aaaaaaaaaaaa"
+
+OPERATES = Booker("admin", frozenset({"operator"}))
 
 OWNERS = ("me", "me", "you", LEASE_PROXY)
 CLIENTS = ("ann", "bob")
@@ -95,6 +102,7 @@ class Drawing:
             *((self._members, 1), (self._add, 3), (self._label, 3), (self._drain, 2)),
             *((self._resume, 1), (self._remove, 1), (self._import, 1), (self._tune, 2)),
             (self._template, 3),
+            *((self._book, 4), (self._alter, 1), (self._cancel, 1)),
         )
 
     def first(self) -> list[Maker]:
@@ -174,6 +182,8 @@ class Drawing:
             roles=frozenset(dice.choice((("user",), ("user", "operator")))),
             group="" if is_reserved(owner) else dice.choice(("", "", "g", "h")),
             cancel_running=self._chance(0.5),
+            booking=None if owner == LEASE_PROXY or self._chance(0.7) else self._booking(),
+            borrow=dice.choice((None, None, 5 * SECOND)),
         )
         if owner != LEASE_PROXY and self._chance(0.25):
             ask = self._any_of(ask)
@@ -290,6 +300,40 @@ class Drawing:
         results: tuple[Result, ...] = ("ok", "failed")
         result = self.dice.choice(results)
         return partial(lease_cases.LeaseOutcome, lease, self._proof(lease), result, "", by=None)
+
+    def _booking(self) -> BookingId | None:
+        """Return the id of a booking that is not over."""
+        return self.dice.choice((*sorted(self.facts.bookings), None))
+
+    def _book(self) -> Maker:
+        dice = self.dice
+        start = time_of(Instant(self.facts.timeline.alive_at - self.facts.timeline.skew))
+        start += timedelta(seconds=dice.choice((-5, 5, 20, 60)))
+        needs = dice.sample(POOLS, dice.choice((1, 1, 2)))
+        closure = self._chance(0.1)
+        wanted = BookingWanted(
+            needs=[BookedUnits(pool=pool, units=None if closure else 1) for pool in needs],
+            key=f"b{dice.randrange(30)}",
+            start=start,
+            end=start + timedelta(seconds=dice.choice((10, 40, 100))),
+            repeat=dice.choice((None, None, Repeat(every="day", count=2))),
+            lead=dice.choice((0.0, 0.0, 5.0)),
+            no_show=dice.choice((None, 7.0, 15.0)),
+            closure=closure,
+            force=self._chance(0.3),
+        )
+        owner = dice.choice(("me", "me", "you"))
+        fresh = BookingId(self.fresh())
+        return partial(booking_cases.BookingCreate, OPERATES, TESTER, fresh, owner, wanted)
+
+    def _alter(self) -> Maker:
+        wanted = BookingChange(note=self.dice.choice(("a", "b")), force=self._chance(0.5))
+        booking = self._booking() or BookingId(self.fresh())
+        return partial(booking_cases.BookingAlter, OPERATES, TESTER, booking, wanted)
+
+    def _cancel(self) -> Maker:
+        booking = self._booking() or BookingId(self.fresh())
+        return partial(booking_cases.BookingCancel, OPERATES, TESTER, booking)
 
     def _sweep(self) -> Maker:
         leases = frozenset(self._lease_id() for _ in range(2))

@@ -2,14 +2,14 @@
 
 `Client` in `client.py` is what Python programs use, `AsyncClient` the same for asyncio; `leasing/`
 has their leases. `ledger.py`, `finding.py`, `reshapes.py`, `imports.py`, `admission.py` with
-`slots.py`, `fleet.py`, `reporting.py` and `boskos.py` are the typed native API; `calling.py` calls
-its operations. `plans/` makes reshape plans. `watch.py` follows all changes; `transport.py` sends
-requests and classifies failures, with `tokens.py`, `proxies.py` and `tls.py`; `targets.py` decides
-which server a command addresses, `contexts.py` reads the file of those signed in to; `decoding.py`
-converts answers to the dataclasses of `wire`, on old Pythons with `old_hints.py`; `run/` runs
-commands that need a lease, `agent/` reports what a machine has. `main.py` is the command line of
-both as a single file, from the table in `commands.py`. Standard library only, Python 3.9 or later;
-may import: `wire`, never the server.
+`slots.py` and `bookings.py`, `fleet.py`, `reporting.py` and `boskos.py` are the typed native API;
+`calling.py` calls its operations. `plans/` makes reshape plans. `watch.py` follows all changes;
+`transport.py` sends requests and classifies failures, with `tokens.py`, `proxies.py` and `tls.py`;
+`targets.py` decides which server a command addresses, `contexts.py` reads the file of those signed
+in to; `decoding.py` converts answers to the dataclasses of `wire`, on old Pythons with
+`old_hints.py`; `run/` runs commands that need a lease, `agent/` reports what a machine has.
+`main.py` is the command line of both as a single file, from the table in `commands.py`. Standard
+library only, Python 3.9 or later; may import: `wire`, never the server.
 """
 
 from __future__ import annotations

@@ -26,6 +26,7 @@ class Code(StrEnum):
     PLACE_NOT_FOUND = "place_not_found"
     IMPORT_NOT_FOUND = "import_not_found"
     RESHAPE_NOT_FOUND = "reshape_not_found"
+    BOOKING_NOT_FOUND = "booking_not_found"
     # Something named in the body of the request does not exist.
     PROVIDER_UNKNOWN = "provider_unknown"
     PARENT_UNKNOWN = "parent_unknown"
@@ -43,6 +44,7 @@ class Code(StrEnum):
     POOL_GENERATION = "pool_generation"
     TEMPLATE_EXISTS = "template_exists"
     TEMPLATE_GENERATION = "template_generation"
+    BOOKING_GENERATION = "booking_generation"
     KEY_REUSED = "key_reused"
     TOKEN_STALE = "token_stale"
     LEASE_ENDED = "lease_ended"
@@ -91,6 +93,7 @@ class Code(StrEnum):
     RESHAPE_REFUSED = "reshape_refused"
     UNITS_ABOVE_LIMIT = "units_above_limit"
     QUOTA_EXCEEDED = "quota_exceeded"
+    BOOKED = "booked"
     # The pool does not permit this request from this caller.
     ASKER_REFUSED = "asker_refused"
     PRIORITY_ABOVE_MAX = "priority_above_max"

@@ -14,6 +14,7 @@ AggregateId = NewType("AggregateId", str)
 """An aggregate's UUID: 36 characters, lower case, with dashes."""
 
 LeaseId = NewType("LeaseId", str)
+BookingId = NewType("BookingId", str)
 """The UUID of a lease and of the ticket it comes from: 36 characters, lower case, with dashes."""
 
 AgentId = NewType("AgentId", str)

@@ -246,6 +246,24 @@ AUDIT_SCANNED_MAX = 20_000
 MOVED_PRIORITY_MAX = 2 * PRIORITY_MAX
 """Highest priority of a ticket that an operator has made the first in line."""
 
+BOOKINGS_MAX = 200
+"""Bookings of one pool that are not over: every decision about the pool reads them."""
+
+WINDOWS_MAX = 366
+"""Windows of one booking: those of a year, if it is daily."""
+
+BOOKED_WINDOWS_MAX = 2_000
+"""Windows of all bookings of one pool that are not over."""
+
+BOOKED_AHEAD_MAX_DAYS = 731
+"""How far ahead a booking may end: two years."""
+
+OFFERS_MAX = 50
+"""Windows in one answer about free units."""
+
+OFFERS_DAYS_MAX = 92
+"""The longest time between the times among which free units are sought."""
+
 QUEUE_MAX_MAX = 1_000_000
 """Highest value of a pool's `queue_max`."""
 
@@ -404,3 +422,9 @@ CHANGES_QUEUED_MAX = 4_096
 
 COMBINING_MARKS_MAX = 4
 """Combining marks in a row. Source: Unicode Technical Standard #39, 5.4, Optional Detection."""
+
+CALENDAR_EVENTS_MAX = 5_000
+"""Events of a calendar file of bookings: they are made in memory."""
+
+SERIES_DAYS_MAX = 3 * 366
+"""Days that are looked at for a series: more than bookings may reach into the future."""

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import msgspec
 
-from moorage.core.admission.effects import Effect, effect_of
+from moorage.core.admission.forecast.effects import Effect, effect_of
 from moorage.core.admission.model import Lease, Pool, units_held_since
 from moorage.core.admission.units import free_units, limit_of, units_by_pool
 from moorage.core.ages import age_text

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from msgspec import inspect, json
 
+from moorage.core.admission.booking_model import Booking
 from moorage.core.admission.model import Lease, Pool, Slot, Template
 from moorage.core.fleet.model import Agent, Group
 from moorage.core.fleet.reporters import Member, ReporterGroup
@@ -40,6 +41,7 @@ _WRITES = {
     "pool_upsert": _Stored("pools_stored", (0,), inspect.type_info(Pool)),
     "template_upsert": _Stored("templates_stored", (0,), inspect.type_info(Template)),
     "slot_upsert": _Stored("slots_stored", (0, 1), inspect.type_info(Slot)),
+    "booking_upsert": _Stored("bookings_stored", (0,), inspect.type_info(Booking)),
     "lease_upsert": _Stored("leases_stored", (0,), inspect.type_info(Lease)),
     "agent_group_upsert": _Stored("agent_groups_stored", (0,), inspect.type_info(Group)),
     "agent_upsert": _Stored("agents_stored", (0,), inspect.type_info(Agent)),
@@ -52,6 +54,7 @@ _KINDS = {
     "pool": ("pools_stored", inspect.type_info(Pool)),
     "pool_template": ("templates_stored", inspect.type_info(Template)),
     "slot": ("slots_stored", inspect.type_info(Slot)),
+    "booking": ("bookings_stored", inspect.type_info(Booking)),
     "lease": ("leases_stored", inspect.type_info(Lease)),
     "group": ("agent_groups_stored", inspect.type_info(Group)),
     "agent": ("agents_stored", inspect.type_info(Agent)),
@@ -65,6 +68,7 @@ _READS: dict[str, Callable[[str], Query]] = {
     "pools_stored": lambda keys: Query("pools_stored", (keys,)),
     "templates_stored": lambda keys: Query("templates_stored", (keys,)),
     "slots_stored": lambda keys: Query("slots_stored", (keys,)),
+    "bookings_stored": lambda keys: Query("bookings_stored", (keys,)),
     "leases_stored": lambda keys: Query("leases_stored", (keys,)),
     "agent_groups_stored": lambda keys: Query("agent_groups_stored", (keys,)),
     "agents_stored": lambda keys: Query("agents_stored", (keys,)),

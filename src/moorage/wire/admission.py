@@ -30,7 +30,9 @@ from moorage.wire.enums import (
 from moorage.wire.pages import PageAsked
 from moorage.wire.slots import LateRelease
 
-DURATIONS = frozenset({"ttl", "ttl_max", "hold", "hold_max", "cooldown", "lock_delay", "proxy_ttl"})
+DURATIONS = frozenset(
+    {"ttl", "ttl_max", "hold", "hold_max", "cooldown", "lock_delay", "proxy_ttl", "book_ahead"}
+)
 """Properties of a pool that are durations."""
 
 
@@ -176,6 +178,8 @@ class PoolWanted:
     (null: all), and may occupy up to `borrowing` beyond its limit. Tickets within the limits of
     their pools go first. Such a pool has a limit, and a request for its units can name no other
     pool.
+    `book_ahead` is how far ahead those that may ask may also book, and `book_hours` how many
+    unit-hours one owner may have booked; null: only operators book.
     """
 
     limit: int | None = None
@@ -204,6 +208,8 @@ class PoolWanted:
     cohort: str | None = None
     lending: int | None = None
     borrowing: int = 0
+    book_ahead: float | None = None
+    book_hours: int | None = None
     generation: int | None = None
     """Refuse if the pool has another generation; 0: refuse if the pool exists; null: no check."""
 
@@ -260,6 +266,8 @@ class Pool:
     member_group: str | None
     native_slots: bool
     order: Order
+    book_ahead: float | None
+    book_hours: int | None
     generation: int
     paused: bool
     pause_reason: str
@@ -280,6 +288,8 @@ class Pool:
     updated_at: datetime
     template: str | None = None
     """The template that has made it, so that it goes when it is idle; null: it stays."""
+    booked_until: datetime | None = None
+    """When the last of its bookings ends; null: it has none."""
     owner_queue_max: int = 0
     """How many tickets of one owner may wait: `queue_max_per_owner`, or its default."""
     paused_until: datetime | None = None
@@ -369,6 +379,10 @@ class LeaseWanted:
     empty then. `choose` says which one if several fit: the one whose pools have the least share of
     their limits occupied then, or the first. With `preemptible` its holder may be asked to stop for
     tickets that go before it, and has this grace in seconds.
+    `booking` is the id of a booking of the caller: the units are those that it keeps, from its
+    start until its end. Other leases are granted only if their hold ends before bookings need their
+    units. `borrow` is the shortest hold that will do, in seconds: then the lease may end sooner, at
+    the time at which a booking needs its units.
     """
 
     needs: list[NeedWanted] = field(default_factory=list)
@@ -383,6 +397,8 @@ class LeaseWanted:
     force: bool = False
     pull: bool = False
     reopen: bool = False
+    booking: str | None = None
+    borrow: float | None = None
     allocations: AllocationsWanted | None = None
     supersede: SupersedeWanted | None = None
     preemptible: float | None = None
@@ -500,6 +516,12 @@ class Lease:
     stop_until: datetime | None = None
     preemptible: float | None = None
     preempted_by: str | None = None
+    booking: str | None = None
+    """The booking whose units it has, or waits for."""
+    yields_to: str | None = None
+    """The booking that needs its units at `hold_until`: it has borrowed them."""
+    notice: str = ""
+    """What its holder should know, in a sentence; empty: nothing."""
     late_releases: list[LateRelease] = field(default_factory=list)
     """Of a lease of the lease proxy that is shown alone, see `LateRelease`."""
     any_of: list[list[NeedWanted]] = field(default_factory=list)

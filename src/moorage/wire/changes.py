@@ -233,6 +233,8 @@ class OnDemandValue:
     """The template of a pool that a request has made."""
 
     template: str
+    book_ahead: float | None
+    book_hours: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -348,6 +350,8 @@ class LeaseValue:
     taken_from: str | None
     """The lease of the owner who has handed it over."""
     kept: KeptValue | None
+    booking: str | None
+    yields_to: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -362,6 +366,40 @@ class OutcomeValue:
     limit: int
     occupied: int
     cause: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BookedNeedValue:
+    """Units of a pool that are kept; 0: all that it has."""
+
+    pool: str
+    units: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BookingValue:
+    """A booking, by its id. Its windows are pairs of times, by the wall clock.
+
+    `given_back` are the starts of windows in which nobody came, `taken_at` that of the last window
+    in which a lease got units.
+    """
+
+    id: str
+    owner: str
+    key: str
+    needs: list[BookedNeedValue]
+    windows: list[list[datetime]]
+    closure: bool
+    lead: float
+    no_show: float | None
+    note: str
+    forced: bool
+    generation: int
+    created_at: datetime
+    updated_at: datetime
+    taken_at: datetime | None
+    given_back: list[datetime] | None
+    cancelled_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -514,6 +552,7 @@ VALUES: dict[str, type[Any]] = {
     "slot": SlotValue,
     "lease": LeaseValue,
     "outcome": OutcomeValue,
+    "booking": BookingValue,
     "group": GroupValue,
     "agent": AgentValue,
     "reporter_group": ReporterGroupValue,

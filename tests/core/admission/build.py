@@ -3,8 +3,13 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from msgspec import structs
+
 from moorage.core.admission import expiry, leases, operator_actions, pools
 from moorage.core.admission.admit import TicketsNeeded, admit, order
+from moorage.core.admission.booking_model import Booking, Window
+from moorage.core.admission.calendar import bookings
+from moorage.core.admission.calendar.bookings import Booker
 from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Changes, Facts, Line
 from moorage.core.admission.model import (
@@ -21,7 +26,7 @@ from moorage.core.admission.model import (
 from moorage.core.admission.requests import LeaseRequest, Proof
 from moorage.core.clock import SECOND, Instant
 from moorage.core.errors import Code, Error
-from moorage.core.ids import LeaseId
+from moorage.core.ids import BookingId, LeaseId
 from moorage.core.restart import Restart
 from moorage.core.service_time import Moment, Timeline
 
@@ -74,6 +79,37 @@ def needs_of(needs: Needs) -> tuple[Need, ...]:
     if not isinstance(needs, dict):
         return needs
     return tuple(Need(pool, units) for pool, units in needs.items())
+
+
+def booking(
+    name: str, needs: dict[str, int], windows: Sequence[tuple[float, float]], **more: Any
+) -> Booking:
+    """Return a booking with this id and key; windows are in seconds from `START`."""
+    known: dict[str, Any] = {
+        "id": BookingId(name),
+        "owner": "me",
+        "key": name,
+        "digest": "d",
+        "needs": tuple(Need(pool, units) for pool, units in sorted(needs.items())),
+        "windows": tuple(
+            Window(Instant(START + round(a * SECOND)), Instant(START + round(b * SECOND)))
+            for a, b in windows
+        ),
+        "closure": False,
+        "lead": 0,
+        "no_show": None,
+        "note": "",
+        "rule": "",
+        "forced": False,
+        "generation": 1,
+        "created_at": Instant(START),
+        "updated_at": Instant(START),
+    }
+    return Booking(**(known | more))
+
+
+BOOKERS = Booker("admin", frozenset({"operator"}))
+"""An operator, who may book for anybody."""
 
 
 class World:
@@ -199,6 +235,41 @@ class World:
         )
         return self.facts.pools[pool]
 
+    def book(
+        self,
+        name: str,
+        needs: dict[str, int],
+        *windows: tuple[float, float],
+        by: Booker = BOOKERS,
+        owner: str = "me",
+        **more: Any,
+    ) -> BookingId:
+        """Book units; windows are in seconds from `START`, by a wall clock without jumps."""
+        made = booking(name, needs, windows, owner=owner, **more)
+        for pool in needs:
+            self._load_calendar(pool)
+        return self.do(bookings.book(self.facts, self.moment.at, made, by))
+
+    def alter(self, name: str, by: Booker = BOOKERS, **more: Any) -> BookingId:
+        """Change a booking."""
+        made = structs.replace(self.facts.bookings[BookingId(name)], **more)
+        return self.do(bookings.change(self.facts, self.moment.at, made, by))
+
+    def cancel(self, name: str, by: Booker = BOOKERS) -> BookingId:
+        """Cancel a booking."""
+        return self.do(bookings.cancel(self.facts, self.wall, BookingId(name), by))
+
+    def _load_calendar(self, pool: str) -> None:
+        if pool in self.facts.holding:
+            return
+        held: dict[tuple[Instant | None, str], int] = {}
+        for lease in self.facts.leases.values():
+            for need in lease.needs if lease.state == "granted" else ():
+                if need.pool == pool:
+                    at = (lease.hold_until, lease.booking or "")
+                    held[at] = held.get(at, 0) + need.units
+        self.facts.holding[pool] = held
+
     def wait(self, seconds: float) -> list[LeaseId]:
         """Let time pass, with a sweep at every time at which something is due, and at the end."""
         until = self.now + round(seconds * SECOND)
@@ -258,6 +329,9 @@ class World:
             leases={key: lease for key, lease in facts.leases.items() if key not in hidden},
             slots=facts.slots,
             held=facts.held,
+            bookings=facts.bookings,
+            calls=facts.calls,
+            holding=facts.holding,
             grants=facts.grants,
         )
         lines: dict[str, list[Lease]] = {}

@@ -19,6 +19,7 @@ PARAMETERS = (
     *("have", "in_tree", "interval", "kind", "label", "limit", "member_of", "notice", "older"),
     *("owner", "pool", "required", "resource_class", "resources", "since", "state"),
     *("place", "project", "provider", "query", "tree", "type", "user"),
+    *("closure", "count", "end", "every", "from", "note", "start", "units"),
 )
 WORDS = (
     *("", "0", "-0", "--5", "+1", "1e999", "nan", "inf", "-", ".", "1.5", "1.0", "2.0.0", "x=y"),
@@ -38,12 +39,14 @@ WORDS = (
     ),
     *("9" * 5_000, "1." + "9" * 40, "VCPU:" + "9" * 30, str(UUID(int=1)), "\u0663", "\u00b2"),
     *("\u202e", "\U0001f4a9"),
+    *("2026-12-31", "2026-12-31T14:00", "0001-01-01T00:00+14:00", "9999-12-31T23:59-14:00"),
 )
 TEXTS = st.sampled_from(WORDS) | st.text(max_size=20) | st.integers().map(str)
 QUERIES = st.dictionaries(st.sampled_from(PARAMETERS), TEXTS, max_size=2)
 FIELDS = (
     *("digest", "id", "lasts", "priority", "reason"),
     *("consumer", "generation", "place", "project", "question", "type", "user"),
+    *("closure", "count", "end", "every", "key", "note", "pool", "start", "units"),
 )
 
 

@@ -1,6 +1,7 @@
 """Each target of a form refuses what was not sent from the session's own pages."""
 
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
 import pytest
@@ -16,6 +17,9 @@ SIGN_OUT = "/ui/sign-out"
 TRIALS = [one.path for one in ENTRIES if isinstance(one, Trial)]
 TARGETS = [SIGN_OUT, *(one.path for one in ENTRIES if isinstance(one, Action)), *TRIALS]
 CLAIM = "/ui/fit/claim"
+BOOKINGS = "/ui/bookings"
+BOOKED = "every-form"
+"""The pool of new bookings."""
 
 
 def foreign_origins(url: str) -> Iterator[str]:
@@ -31,6 +35,7 @@ def foreign_origins(url: str) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def operator(native: Native) -> Browser:
     """Return a reader who may use all buttons."""
+    native.ask("PUT", f"/v1/pools/{BOOKED}", {"limit": 100})
     return signed_in(native, "operator")
 
 
@@ -52,6 +57,15 @@ def offered(native: Native, path: str) -> str:
     return lease
 
 
+def booked(native: Native) -> str:
+    """Return a booking of a new pool."""
+    wanted = {"key": str(uuid4()), "needs": [{"pool": make_pool(native)}], **HOURS}
+    made = native.ask("POST", "/v1/bookings", wanted)
+    assert made.status == 201, made
+    booking: str = made.body["id"]
+    return booking
+
+
 def target_of(native: Native, path: str) -> str:
     """Return an address that a form may have: of a pool, of a ticket, of a reshape or a claim."""
     if path == CLAIM:
@@ -71,6 +85,8 @@ def target_of(native: Native, path: str) -> str:
         return path.replace("{id}", Split(native).committed().body["id"])
     if path.rpartition("/")[2] in HANDS:
         return path.replace("{id}", offered(native, path))
+    if path.startswith(BOOKINGS):
+        return path.replace("{id}", booked(native)) if "{id}" in path else path
     pool = make_pool(native)
     waiting_ticket(native, pool)
     ticket = ask(native, pool).body["id"]  # the second in line, so that it can be the first
@@ -79,6 +95,15 @@ def target_of(native: Native, path: str) -> str:
     if path.endswith(":resume"):
         native.ask("POST", f"/v1/pools/{pool}:pause", {"reason": "r"})
     return path.replace("{name+}", pool).replace("{id}", ticket)
+
+
+def hours() -> dict[str, str]:
+    """Return the start and the end of two hours of next week."""
+    start = datetime.now(UTC) + timedelta(days=7)  # noqa: TID251  # the time of the real server
+    return {"start": start.isoformat(), "end": (start + timedelta(hours=2)).isoformat()}
+
+
+HOURS = hours()
 
 
 def actions(native: Native) -> int:
@@ -108,6 +133,9 @@ def sent(browser: Browser, target: str, token: str, digest: str = "", **headers:
     fields |= {"sure": "yes", "form_token": token}
     if target.rpartition("/")[2] in HANDS:
         fields |= {"until": "2h", "to": "forms/owner", "lasts": "10m"}
+    if target.startswith(BOOKINGS):
+        fields |= {**HOURS, "note": "another", "units": "1", "key": str(uuid4())}
+        fields |= {"pool": BOOKED} if target == f"{BOOKINGS}/new" else {}
     if target.startswith(CLAIM):
         place = target.partition("place=")[2]
         fields |= {"question": "resources=VCPU:1", "place": place, "consumer": str(uuid4())}

@@ -193,6 +193,7 @@ class Twice:
             pools=names,
             ends=names,
             quotas=names,
+            calendars=names,
             leases={lease.id for lease in seen.leases},
             asked={(lease.owner, lease.key) for lease in seen.leases},
         )

@@ -142,9 +142,9 @@ ADMISSION_BUGS = (
         "I3",
         "a gang is granted when a part of it fits",
         f"{CORE}/admit.py",
-        "            if self._left(need) < need.units:\n"
+        "            if self._left(need, ticket.booking) < need.units:\n"
         "                return True\n        return False\n",
-        "            if self._left(need) >= need.units:\n"
+        "            if self._left(need, ticket.booking) >= need.units:\n"
         "                return False\n        return True\n",
     ),
     Bug(

@@ -1,8 +1,8 @@
 """Runs seeds until one of them fails.
 
 Run it as `python -m tests.simulation.mutation.hunt WHAT`: rules, slots, service, fleet, agent,
-provisioning, reporters, metal3, spellings, roots, client, search, presence, reshapes, adaptive or
-shares.
+provisioning, reporters, metal3, spellings, roots, client, search, presence, reshapes, adaptive,
+shares or bookings.
 
 Prints which one, and why. Exit code 1: one has failed; 0: all have passed, nothing was caught.
 """
@@ -23,6 +23,7 @@ from tests.simulation.metal3.simulation import Metal3Simulation
 from tests.simulation.mutation.bug import (
     ADAPTIVE,
     AGENT,
+    BOOKINGS,
     CLIENT,
     FLEET,
     METAL3,
@@ -73,6 +74,7 @@ TESTS = {
         f"tests/core/admission/sharing/test_{name}.py"
         for name in ("preemption", "cohorts", "fair_share")
     ),
+    BOOKINGS: ("tests/core/admission/bookings", "tests/service/admission/test_bookings.py"),
     SEARCH: ("tests/core/ledger/search/combine/test_related_groups.py",),
     CLIENT: (
         *(f"tests/client/run/test_{name}.py" for name in ("ends", "starters")),

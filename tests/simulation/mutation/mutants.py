@@ -16,6 +16,7 @@ from pathlib import Path
 
 from tests.simulation.mutation.adaptive_bugs import ADAPTIVE_BUGS
 from tests.simulation.mutation.admission_bugs import ADMISSION_BUGS
+from tests.simulation.mutation.booking_bugs import BOOKING_BUGS
 from tests.simulation.mutation.bug import Bug
 from tests.simulation.mutation.client_bugs import CLIENT_BUGS
 from tests.simulation.mutation.fleet_bugs import FLEET_BUGS
@@ -28,7 +29,7 @@ from tests.simulation.mutation.search_bugs import SEARCH_BUGS
 
 BUGS = (
     *(*ADMISSION_BUGS, *FLEET_BUGS, *PROVISIONING_BUGS, *REPORTER_BUGS, *METAL3_BUGS),
-    *(*GATE_BUGS, *CLIENT_BUGS, *SEARCH_BUGS, *RESHAPE_BUGS, *ADAPTIVE_BUGS),
+    *(*GATE_BUGS, *CLIENT_BUGS, *SEARCH_BUGS, *RESHAPE_BUGS, *ADAPTIVE_BUGS, *BOOKING_BUGS),
 )
 ROOT = Path(__file__).resolve().parents[3]
 SECONDS_MAX = 900

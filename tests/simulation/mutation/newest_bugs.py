@@ -72,8 +72,8 @@ NEWEST_BUGS = (
         "I23",
         "a pool on demand goes while it is used",
         f"{CORE}/templates.py",
-        "if pool.waiting or pool.occupied or pool.paused:",
-        "if pool.paused:",
+        "if pool.waiting or pool.occupied or pool.paused or pool.booked_until is not None:",
+        "if pool.paused or pool.booked_until is not None:",
     ),
     Bug(
         "I23",

@@ -4,6 +4,7 @@ import pytest
 
 from tests.simulation.mutation.adaptive_bugs import ADAPTIVE_BUGS
 from tests.simulation.mutation.admission_bugs import ADMISSION_BUGS
+from tests.simulation.mutation.booking_bugs import BOOKING_BUGS
 from tests.simulation.mutation.bug import Bug
 from tests.simulation.mutation.client_bugs import CLIENT_BUGS
 from tests.simulation.mutation.fleet_bugs import FLEET_BUGS
@@ -25,7 +26,7 @@ def test_bugs_can_be_planted(bug: Bug) -> None:
 
 
 def test_every_invariant_has_a_bug() -> None:
-    """Of admission, fleet, provisioning, reporters, metal3, the search, what waits, and so on."""
+    """Of admission, bookings, fleet, provisioning, reporters, metal3, the search, and so on."""
     assert {bug.invariant for bug in CLIENT_BUGS} == {f"C{n}" for n in range(1, 7)}
     assert {bug.invariant for bug in ADMISSION_BUGS} == {f"I{n}" for n in range(1, 29)}
     numbered = {bug.invariant for bug in FLEET_BUGS} - {"brake"}
@@ -35,6 +36,7 @@ def test_every_invariant_has_a_bug() -> None:
     assert {bug.invariant for bug in GATE_BUGS} == {"G1"}
     assert {bug.invariant for bug in RESHAPE_BUGS} == {"T1", "T2", "T3"}
     assert {bug.invariant for bug in ADAPTIVE_BUGS} == {f"A{n}" for n in range(1, 8)}
+    assert {bug.invariant for bug in BOOKING_BUGS} == {f"B{n}" for n in range(1, 7)}
     assert {bug.invariant for bug in SEARCH_BUGS} == {"S1", "S2", "S3"}
     assert {bug.invariant for bug in METAL3_BUGS} == {
         *("P1", "P2", "P7"),

@@ -84,6 +84,10 @@ class LeaseRequest(NamedTuple):
     """The first alternative that is free, otherwise the least loaded one."""
     preemptible: float | None = None
     """The grace (seconds) of a holder who may be asked to stop for other tickets."""
+    booking: str | None = None
+    """The id of the booking whose units are wanted."""
+    borrow: float | None = None
+    """The shortest hold that will do, if a booking needs the units sooner."""
 
     def body(self, key: str) -> dict[str, Any]:
         """Return the request body of one attempt, identified by its idempotency key."""
@@ -99,6 +103,8 @@ class LeaseRequest(NamedTuple):
             **({"supersede": self._supersede()} if self.group else {}),
             **({} if self.preemptible is None else {"preemptible": self.preemptible}),
             **self._choice(),
+            **({} if self.booking is None else {"booking": self.booking}),
+            **({} if self.borrow is None else {"borrow": self.borrow}),
         }
 
     @property

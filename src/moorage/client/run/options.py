@@ -88,6 +88,12 @@ WISH = (
         "With --preemptible: how long the holder has to stop; 2m by default, at most 1h.",
         "TIME",
     ),
+    Option("--booking", "Use the units of this booking, from its start until its end.", "ID"),
+    Option(
+        "--borrow",
+        "Shortest hold that will do: the lease may end sooner, when a booking needs its units.",
+        "TIME",
+    ),
     Option("--label", "Label that is shown with the lease.", "NAME=VALUE", many=True),
     Option(
         "--no-labels",

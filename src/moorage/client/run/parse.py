@@ -175,6 +175,8 @@ def wish_of(words: Mapping[str, Any], pid: int, command: Sequence[str] = ()) -> 
         preemptible=grace,
         any_of=tuple(_labelled(one, dict(slot_labels)) for one in any_of),
         in_order=words.get("choose") == "order",
+        booking=words.get("booking"),
+        borrow=duration_of(words, "borrow", None) if words.get("borrow") else None,
     )
 
 

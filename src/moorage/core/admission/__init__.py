@@ -2,8 +2,8 @@
 
 Pure, like all of the core: facts in, changes out.
 
-* Values: `model.py`; `facts.py` is what a decision may read and change, `draft.py` collects changes
-  and is the only place where stored sums move.
+* Values: `model.py`, of bookings `booking_model.py`; `facts.py` is what a decision may read and
+  change, `draft.py` collects changes and is the only place where stored sums move.
 * Granting: `admit.py` decides what is granted next. `bars.py` defines which tickets are passed
   over, `units.py` counts free units, `pacing.py` spaces grants.
 * Leases: `requests.py` defines requests, `alternatives.py` those for any of several needs.
@@ -11,8 +11,8 @@ Pure, like all of the core: facts in, changes out.
   `late_releases.py` releases that come after the end. `superseding.py` lets only the newest
   request of a group wait, `handing_over.py` gives a lease to another owner, `keeping.py` keeps one
   for inspection. `owners.py` lists owners that are not callers. `operator_actions.py` is what
-  operators do with tickets and leases of others, `effects.py` what a decision makes of leases and
-  tickets.
+  operators do with tickets and leases of others.
+* Bookings: `calendar/` keeps units of pools at a time.
 * Pools: `pools.py` changes and pauses them, and ends pauses; `bounds.py` limits requests to them,
   `templates.py` makes those that requests need, and collects them.
   `slots.py` is about named units and who gets which, `slot_config.py` about which slots exist,

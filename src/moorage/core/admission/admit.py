@@ -5,9 +5,10 @@ place is 0, the tag of a fair share (`fair_share.py`), or the negative arrival w
 request goes first (`order`). A ticket that fits
 in all its pools is granted. Otherwise its units are set aside in each of its pools, as far as they
 are free, and later tickets see only what remains. A ticket that is passed over (`bars.py`: above
-the present limit, paused, quota used up, nobody polls; or it does not fit into the ledger) sets
-nothing aside. The scan ends when nothing is free. So no later ticket takes units that a gang waits
-for, and no two gangs each occupy part of what the other needs.
+the present limit, paused, quota used up, nobody polls; or it does not fit into the ledger; or
+bookings hold it up, see `calendar/booked_pools.py`) sets nothing aside. The scan ends when nothing
+is free. So no later ticket takes units that a gang waits for, and no two gangs each occupy part of
+what the other needs.
 
 **Why pages of single lines are enough.** Each page has the first tickets of its line; tickets of
 this batch come from the facts. The pages are merged in the same order, so a ticket is tried
@@ -35,6 +36,7 @@ from moorage.core.admission.bars import (
     lacking_labels,
     silence_ends,
 )
+from moorage.core.admission.calendar.booked_pools import OVER, BookedPools, Verdict
 from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Changes, Facts, Immediate
 from moorage.core.admission.model import FREE, Lease, Need, Pool, Slot
@@ -44,7 +46,7 @@ from moorage.core.admission.slots import IdleSlots
 from moorage.core.admission.templates import looked_at
 from moorage.core.admission.units import free_units, is_free, load_of, units_by_pool
 from moorage.core.clock import Instant
-from moorage.core.ids import LeaseId
+from moorage.core.ids import BookingId, LeaseId
 from moorage.core.restart import Restart
 from moorage.core.service_time import Moment
 
@@ -100,6 +102,8 @@ def admit(
     Raises Restart with TicketsNeeded.
     """
     scan = _Scan(Draft(facts, moment, wall), try_claim, polled)
+    if scan.booked:
+        scan.booked.give_back()
     scan.force()
     scan.open({ticket.needs[0].pool for one in at_once for ticket in one.tickets})
     scan.run()
@@ -154,6 +158,8 @@ class _Scan:
         """Tickets that would start with borrowed units, and the units set aside for each."""
         self.outbid: set[str] = set()
         """Pools whose next ticket can borrow no more, and so no ticket behind it."""
+        self.booked = BookedPools(draft) if draft.facts.holding else None
+        """What bookings keep; None: no loaded pool has any."""
 
     def force(self) -> None:
         """Grant forced tickets, regardless of limit, pacing, cooldown, quota and pause."""
@@ -231,7 +237,7 @@ class _Scan:
             self._use(ticket.needs[0], forced=False)
             arrived = structs.replace(ticket, arrival=self.draft.arrive())
             arrived = self.draft.join(arrived)
-            self.draft.grant(arrived, [slot])
+            self._note(self.draft.grant(arrived, [slot]))
             owned = (slot.pool, ticket.owner)
             self.owners[owned] = self.owners.get(owned, 0) + 1
 
@@ -298,6 +304,8 @@ class _Scan:
                 wake_at = min(
                     (rest.until for rest in pool.resting if rest.until > at), default=None
                 )
+            if self.booked and pool.waiting:
+                wake_at = self.booked.sooner(pool, wake_at)
             if pool.paused:
                 wake_at = pool.paused_until  # also without a line: a sweep ends the pause
             if pool.on_demand is not None:
@@ -309,6 +317,8 @@ class _Scan:
                 pool = used
                 idle_until = None if used.on_demand is None else used.on_demand.idle_until
                 wake_at = wake_at if idle_until is None else idle_until
+                if pool.booked_until is not None and wake_at is None:  # its idle time begins then
+                    wake_at = Instant(pool.booked_until + self.facts.timeline.skew)
             if wake_at != pool.wake_at:
                 rests = tuple(rest for rest in pool.resting if rest.until > at)
                 changed[name] = structs.replace(pool, wake_at=wake_at, resting=rests)
@@ -370,7 +380,17 @@ class _Scan:
             ticket = asked_for
         if not ticket.forced and self._is_passed_over(ticket):
             return
-        lacks = self._lacks(ticket, ticket.needs)
+        lacks = False
+        if (self.booked or ticket.booking) and not ticket.forced:
+            verdict = (self.booked or BookedPools(self.draft)).judge(ticket)
+            if verdict == "over":
+                self.draft.end(ticket, "revoked", OVER)
+            elif verdict == "planned":
+                self._note_silence(ticket, [need.pool for need in ticket.needs])
+            if verdict in ("over", "planned", "barred"):
+                return
+            lacks = verdict == "lacks"
+        lacks = lacks or self._lacks(ticket, ticket.needs)
         unasked = ticket.pull and not is_waited_for(ticket) and ticket.id not in self.polled
         # Once a line is short the whole scan is repeated, so further claims are pointless.
         if lacks or unasked or self.short:
@@ -407,8 +427,7 @@ class _Scan:
             return
         if not self._leaves(ticket):
             cohort.take(name, min(there, missing))
-            if is_watched(ticket) or (ticket.pull and ticket.id not in self.polled):
-                self._note_silence(ticket, need)
+            self._note_silence(ticket, [name])
             self.outbid.add(name)
 
     def _is_passed_over(self, ticket: Lease) -> bool:
@@ -438,8 +457,22 @@ class _Scan:
         ]
         if not usable:
             return None
-        fitting = [needs for needs in usable if not self._lacks(ticket, needs)]
+        free = usable
+        if self.booked and not ticket.forced:
+            held_up = self._held_up(self.booked, ticket, usable)
+            usable = [one for one in usable if held_up[one] in ("fits", "lacks")] or usable[:1]
+            free = [one for one in usable if held_up[one] == "fits"]
+        fitting = [needs for needs in free if not self._lacks(ticket, needs)]
         return self._choosing(ticket, fitting or usable[:1])
+
+    def _held_up(
+        self, booked: BookedPools, ticket: Lease, usable: list[Needs]
+    ) -> dict[Needs, Verdict]:
+        """Return whether bookings let a ticket have its alternatives."""
+        return {
+            needs: booked.judge(structs.replace(ticket, needs=needs), plans=False)
+            for needs in usable
+        }
 
     def _choosing(self, ticket: Lease, fitting: Sequence[Needs]) -> Lease:
         """Return a ticket with the needs of one of these alternatives, as it chooses."""
@@ -468,6 +501,8 @@ class _Scan:
         if any(left.get(state, 0) < units for state, units in wanted.items()):
             return False
         units, ticket = wanted.total(), request.tickets[0]
+        if self.booked and not self.booked.permits(ticket, name, units):
+            return False
         granted = self.owners.get((name, ticket.owner), 0)
         if bar_of(self.facts, pool, ticket.owner, units, granted) is not None:
             return False
@@ -483,13 +518,15 @@ class _Scan:
         for need in needs:
             if ticket.forced and self.draft.pool(need.pool).spec.limit is not None:
                 continue
-            if self._left(need) < need.units:
+            if self._left(need, ticket.booking) < need.units:
                 return True
         return False
 
-    def _left(self, need: Need) -> int:
-        """Return how many units are left that a need fits."""
+    def _left(self, need: Need, booking: BookingId | None) -> int:
+        """Return how many units are left that a need fits, without those that bookings keep."""
         there = self.left[need.pool].get(need.state, 0)
+        if self.booked and need.state == FREE:
+            there -= self.booked.kept(need.pool, booking)
         return min(there, self._idle(need.pool).left(need.wanted)) if need.wanted else there
 
     def _is_there(self, need: Need) -> bool:
@@ -511,14 +548,14 @@ class _Scan:
             self.draft.changes.unfinished.add(need.pool)
 
     def _set_aside(self, ticket: Lease) -> None:
-        watched = is_watched(ticket) or (ticket.pull and ticket.id not in self.polled)
+        held_up = []
         for need in ticket.needs:
-            left, there = self.left[need.pool], self._left(need)
+            left, there = self.left[need.pool], self._left(need, ticket.booking)
             kept = min(max(0, there), need.units)
             kept = self._idle(need.pool).set_aside(need, kept) if kept else 0
             left[need.state] = max(0, left.get(need.state, 0) - kept)
-            if watched and there > 0:
-                self._note_silence(ticket, need)
+            if there > 0:
+                held_up.append(need.pool)
             if need.pool in self.cohorts:
                 self._take(need.pool, kept)
                 if ticket.allocations is not None:  # it does not borrow, and none behind it does
@@ -527,14 +564,18 @@ class _Scan:
                     self.borrowers.append((ticket, kept))
                     self.credit[need.pool] -= need.units - kept
             self._close(need.pool)
+        if held_up:
+            self._note_silence(ticket, held_up)
 
-    def _note_silence(self, ticket: Lease, need: Need) -> None:
-        """Note when what is set aside for a ticket is free again, because its client is silent."""
+    def _note_silence(self, ticket: Lease, pools: list[str]) -> None:
+        """Look at pools again once a ticket that holds others up there is passed over."""
+        if not (is_watched(ticket) or (ticket.pull and ticket.id not in self.polled)):
+            return
         ends = silence_ends(ticket)
         if ends is not None:
             silent_at = Instant(self.moment.at + ends - self.moment.alive + 1)
-            earlier = self.silent_at.get(need.pool, silent_at)
-            self.silent_at[need.pool] = min(earlier, silent_at)
+            for name in pools:
+                self.silent_at[name] = min(self.silent_at.get(name, silent_at), silent_at)
 
     def _take(self, name: str, units: int) -> None:
         """Count units of a cohort; what its other pools may grant changes with them."""
@@ -553,9 +594,15 @@ class _Scan:
             self._use(need, forced=ticket.forced)
             owned = (need.pool, ticket.owner)
             self.owners[owned] = self.owners.get(owned, 0) + need.units
-        self.draft.grant(ticket, taken)
+        until = self.booked.ends(ticket) if self.booked else None
+        self._note(self.draft.grant(ticket, taken, until))
         for need in ticket.needs:
             self._close(need.pool)
+
+    def _note(self, lease: Lease) -> None:
+        """Count a grant in what is spoken for."""
+        if self.booked:
+            self.booked.granted(lease)
 
     def _use(self, need: Need, *, forced: bool) -> None:
         left = self.left.get(need.pool)
@@ -582,10 +629,12 @@ class _Scan:
         """Is anything left in a state that a ticket waits for?"""
         left = self.left[pool.name]
         states = (FREE,) if pool.spec.limit is not None else pool.awaited
+        kept = self.booked.untouched(pool.name) if self.booked else 0
+        credit = self.credit.get(pool.name, 0)
         for state in states:
-            if left.get(state, 0) > 0 or self.credit.get(pool.name, 0) > 0:
+            if left.get(state, 0) > (kept if state == FREE else 0) or credit > 0:
                 return True
-        if not pool.sought or left.get(FREE, 0) <= 0:
+        if not pool.sought or left.get(FREE, 0) <= kept:
             return False
         idle = self._idle(pool.name)
         return any(idle.left(wanted) > 0 for wanted in pool.sought)

@@ -91,7 +91,7 @@ def check_asker(pools: Iterable[Pool], request: LeaseRequest) -> None:
         return
     for pool in pools:
         spec = pool.spec
-        check_may_have(pool, request)
+        check_may_ask(pool, request.owner, request.roles)
         if spec.priority_max is not None and request.priority > spec.priority_max:
             raise Error(
                 Code.PRIORITY_ABOVE_MAX,
@@ -107,14 +107,19 @@ def check_asker(pools: Iterable[Pool], request: LeaseRequest) -> None:
 
 def check_may_have(pool: Pool, request: LeaseRequest) -> None:
     """Raise ASKER_REFUSED unless a pool is for the owner of a request."""
+    if EXEMPT not in request.roles:
+        check_may_ask(pool, request.owner, request.roles)
+
+
+def check_may_ask(pool: Pool, owner: str, roles: frozenset[str]) -> None:
+    """Raise ASKER_REFUSED unless a pool's `askers` permit an owner with these roles."""
     askers = pool.spec.askers
-    if EXEMPT in request.roles or askers is None or _is_asker(askers, request):
-        return
-    raise Error(
-        Code.ASKER_REFUSED,
-        f"'{request.owner}' may not ask for units of pool '{pool.name}'. An operator can"
-        " add this owner, its project or its role to the pool's askers.",
-    )
+    if askers is not None and not any(_stands_for(one, owner, roles) for one in askers):
+        raise Error(
+            Code.ASKER_REFUSED,
+            f"'{owner}' may not ask for units of pool '{pool.name}'. An operator can"
+            " add this owner, its project or its role to the pool's askers.",
+        )
 
 
 def check_units(facts: Facts, pools: Iterable[Pool], request: LeaseRequest, at: Instant) -> None:
@@ -376,16 +381,12 @@ def _check_askers(askers: tuple[str, ...]) -> None:
             )
 
 
-def _is_asker(askers: tuple[str, ...], request: LeaseRequest) -> bool:
-    return any(_stands_for(one, request) for one in askers)
-
-
-def _stands_for(asker: str, request: LeaseRequest) -> bool:
+def _stands_for(asker: str, owner: str, roles: frozenset[str]) -> bool:
     if _is_role(asker):
-        return asker.removeprefix(ROLE) in request.roles
+        return asker.removeprefix(ROLE) in roles
     if not asker.endswith(BELOW):
-        return asker == request.owner
-    return project_of(request.owner) == asker.removesuffix(BELOW)
+        return asker == owner
+    return project_of(owner) == asker.removesuffix(BELOW)
 
 
 def _is_role(asker: str) -> bool:

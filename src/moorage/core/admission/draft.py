@@ -146,17 +146,18 @@ class Draft:
             return fair_share.waits(pool, ticket, lined, self.moment.at)
         return fair_share.leaves(pool, ticket, lined, self.moment.at, taken if granted else None)
 
-    def grant(self, ticket: Lease, taken: list[Slot]) -> Lease:
+    def grant(self, ticket: Lease, taken: list[Slot], until: Instant | None = None) -> Lease:
         """Turn a ticket into a lease that occupies its units; the caller has checked it.
 
-        If it has alternatives, its `needs` are those of the one that is granted.
+        If it has alternatives, its `needs` are those of the one that is granted. `until`: when it
+        ends at the latest, in service time; None: as its hold says.
         """
         self.wait(ticket, -1, granted=True)
         if ticket.alternatives:
             ticket = settled(ticket, [self.pool(need.pool) for need in ticket.needs])
-        return self.start(ticket, taken)
+        return self.start(ticket, taken, until)
 
-    def start(self, ticket: Lease, taken: list[Slot]) -> Lease:
+    def start(self, ticket: Lease, taken: list[Slot], until: Instant | None = None) -> Lease:
         """Grant a ticket units that already count as occupied, and in pacing."""
         moment = self.moment
         slots: Slots = {}
@@ -173,7 +174,7 @@ class Draft:
             granted_at=moment.at,
             heard_until=confirm_by or confirmed_until(ticket, moment),
             confirm_by=confirm_by,
-            hold_until=self._hold_until(ticket),
+            hold_until=self._hold_until(ticket, until),
             token=FencingToken(0, 0, self._grants),
             slots=named(slots) if taken else {},
             detail="",
@@ -182,7 +183,7 @@ class Draft:
         self.put(lease)
         return lease
 
-    def _hold_until(self, ticket: Lease) -> Instant | None:
+    def _hold_until(self, ticket: Lease, until: Instant | None) -> Instant | None:
         """Return when the hold of a lease that is granted now ends; None: it has none.
 
         A lease of the lease proxy ends at the latest after the `proxy_ttl` of its pool.
@@ -191,7 +192,7 @@ class Draft:
         if ticket.owner == LEASE_PROXY:
             spans += [self.pool(need.pool).spec.proxy_ttl for need in ticket.needs]
         ends = [Instant(self.moment.at + span) for span in spans if span is not None]
-        return min(ends, default=None)
+        return min(ends if until is None else [*ends, until], default=None)
 
     def end(
         self,
@@ -236,6 +237,7 @@ class Draft:
             preempted_by=None,
             token=None,
             slots={},
+            yields_to=None,
         )
         return self.join(ticket, ticket.place)
 

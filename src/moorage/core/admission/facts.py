@@ -10,6 +10,7 @@ from operator import attrgetter
 
 from msgspec import Struct, structs
 
+from moorage.core.admission.booking_model import Booking
 from moorage.core.admission.model import (
     FencingToken,
     Lease,
@@ -17,9 +18,10 @@ from moorage.core.admission.model import (
     Slot,
     StartOutcome,
     Template,
+    first_end,
 )
 from moorage.core.clock import Instant
-from moorage.core.ids import LeaseId
+from moorage.core.ids import BookingId, LeaseId
 from moorage.core.service_time import Timeline
 from moorage.core.wishes import suits
 
@@ -82,6 +84,12 @@ class Keys:
     """Pools for which the templates are needed if they do not exist."""
     templates: bool = False
     """All templates are needed."""
+    bookings: set[BookingId] = field(default_factory=set)
+    """Bookings that are needed with their pools, cancelled ones as well."""
+    booked: set[tuple[str, str]] = field(default_factory=set)
+    """(owner, key) of bookings that may exist."""
+    calendars: set[str] = field(default_factory=set)
+    """Pools whose `Facts.holding` is needed, even if they have no booking yet."""
 
     def update(self, other: "Keys") -> None:
         """Add the keys of another request of the same batch."""
@@ -101,6 +109,9 @@ class Keys:
         self.heads |= other.heads
         self.waiters |= other.waiters
         self.quotas |= other.quotas
+        self.bookings |= other.bookings
+        self.booked |= other.booked
+        self.calendars |= other.calendars
         if other.due is not None:
             self.due = other.due if self.due is None else max(self.due, other.due)
 
@@ -111,6 +122,7 @@ class Keys:
         named += len(self.holders) + len(self.heard) + len(self.touched)
         named += len(self.member_groups) + len(self.heads) + len(self.waiters) + len(self.groups)
         named += len(self.makable) + self.templates + len(self.cohorts)
+        named += len(self.bookings) + len(self.booked) + len(self.calendars)
         return named + (self.due is not None)
 
 
@@ -133,6 +145,7 @@ class Changes(Struct):
     slots: dict[tuple[str, str], Slot | None] = {}
     templates: dict[str, Template | None] = {}
     outcomes: list[StartOutcome] = []
+    bookings: dict[BookingId, Booking] = {}
     heard: dict[LeaseId, Instant | None] = {}
     """New `heard_until` of leases that are otherwise unchanged: no change rows, no revision."""
     postponed: set[LeaseId] = set()
@@ -159,6 +172,7 @@ class Changes(Struct):
         if self.outcomes:  # those of a pool go with it
             gone = {name for name, pool in other.pools.items() if pool is None}
             self.outcomes = [one for one in self.outcomes if one.pool not in gone]
+        self.bookings.update(other.bookings)
         for lease, until in other.heard.items():
             changed = self.leases.get(lease)
             if changed is None:
@@ -174,7 +188,9 @@ class Changes(Struct):
 
     def unlogged(self) -> "Changes":
         """Return the changes that have no change rows."""
-        return structs.replace(self, pools={}, leases={}, slots={}, templates={}, outcomes=[])
+        return structs.replace(
+            self, pools={}, leases={}, slots={}, templates={}, outcomes=[], bookings={}
+        )
 
     def __bool__(self) -> bool:
         return self.is_published or bool(self.heard or self.postponed) or self.arrivals is not None
@@ -182,7 +198,8 @@ class Changes(Struct):
     @property
     def is_published(self) -> bool:
         """Is there anything that followers are notified of, with a revision?"""
-        return bool(self.pools or self.leases or self.slots or self.outcomes or self.templates)
+        often = self.pools or self.leases or self.slots or self.outcomes
+        return bool(often or self.templates or self.bookings)
 
     def stamp(self, epoch: int, revision: int) -> None:
         """Complete the token of every lease granted in this batch; until then only `n` is set."""
@@ -220,6 +237,13 @@ class Facts:
     made: dict[str, int] = field(default_factory=dict)
     """How many pools there are of each of these templates."""
     due: list[LeaseId] = field(default_factory=list)
+    bookings: dict[BookingId, Booking] = field(default_factory=dict)
+    """Of every loaded pool those that are not over, and those of `Keys.bookings` and `booked`."""
+    calls: dict[BookingId, int] = field(default_factory=dict)
+    """How many tickets wait for units of a loaded booking."""
+    holding: dict[str, dict[tuple[Instant | None, str], int]] = field(default_factory=dict)
+    """Of every loaded pool with bookings, and those in `Keys.calendars`: the units of its leases by
+    the times at which they end at the latest, and by the bookings whose they are, "" for none."""
     grants: int = 0
     """Grants in this batch so far: the `n` of the next token."""
     _grantable: dict[tuple[str, str], int] = field(default_factory=dict)
@@ -246,6 +270,7 @@ class Facts:
                 self.slots.setdefault(name, {})
         for key, lease in changes.leases.items():
             self._lease(key, lease)
+        self.bookings.update(changes.bookings)
         if changes.slots:
             self._grantable.clear()
         for (pool_name, name), slot in changes.slots.items():
@@ -303,6 +328,18 @@ class Facts:
                 for need in one.needs:
                     at = (need.pool, one.owner)
                     self.held[at] = self.held.get(at, 0) + sign * need.units
+            if self.holding:
+                self._booked(one, sign)
+
+    def _booked(self, lease: Lease, sign: int) -> None:
+        """Keep `holding` and `calls` up to date."""
+        key = (first_end(lease.hold_until, lease.stop_until), lease.booking or "")
+        for need in lease.needs:
+            held = self.holding.get(need.pool)
+            if held is not None and lease.state == "granted":
+                held[key] = held.get(key, 0) + sign * need.units
+        if lease.state == "waiting" and lease.booking is not None:
+            self.calls[lease.booking] = self.calls.get(lease.booking, 0) + sign
 
 
 Answer = tuple[Changes, LeaseId]

@@ -8,6 +8,7 @@ So that nothing is kept for ever, there is always an end: that of `hold_max` of 
 from msgspec import structs
 
 from moorage.core.admission import bounds
+from moorage.core.admission.calendar import bookings
 from moorage.core.admission.facts import Answer, Changes, Facts
 from moorage.core.admission.model import Kept, Lease, Pool
 from moorage.core.admission.owners import is_reserved
@@ -32,10 +33,11 @@ def keep(
 ) -> Answer:
     """Keep a lease for some time from now (microseconds); a repetition replaces end and reason.
 
-    `at_most`: for less if the pools permit their users less; also for operators.
+    `at_most`: for less if the pools permit their users less, also for operators, or until a booking
+    needs its units.
 
-    Raises LEASE_NOT_FOUND, HOLDER_MISMATCH, TOKEN_STALE, LEASE_ENDED, HOLD_ABOVE_MAX; INVALID: it
-    waits, its holder is asked to stop, or nobody could look at it.
+    Raises LEASE_NOT_FOUND, HOLDER_MISMATCH, TOKEN_STALE, LEASE_ENDED, HOLD_ABOVE_MAX, BOOKED;
+    INVALID: it waits, its holder is asked to stop, or nobody could look at it.
     """
     found = live_lease(facts, lease, proof)
     if found.state == "waiting":
@@ -66,7 +68,11 @@ def keep(
         if not left:
             raise Error(Code.HOLD_ABOVE_MAX, f"The pools of lease '{lease}' permit no longer hold.")
         wanted = min(wanted, left)
+        needed_at = bookings.needed_at(facts, moment.at, found)
+        if needed_at is not None:
+            wanted = min(wanted, needed_at - moment.at)
     check_end(pools, moment, found, proof, wanted)
+    bookings.check_extension(facts, moment.at, found, Instant(moment.at + wanted))
     before = found.kept
     kept = structs.replace(
         found,

@@ -19,6 +19,8 @@ from moorage.core.admission.bars import (
     presence_of,
     quota_left,
 )
+from moorage.core.admission.booking_model import BOOKED_PRIORITY
+from moorage.core.admission.calendar import bookings
 from moorage.core.admission.draft import Draft, by, grow
 from moorage.core.admission.facts import Answer, Changes, Facts
 from moorage.core.admission.model import (
@@ -233,7 +235,8 @@ def hold(
     """Set the time from now after which a lease ends (microseconds); None: no such end.
 
     A ticket's hold starts with its grant. `at_most`: an end that comes earlier stays as it is.
-    Raises LEASE_NOT_FOUND, HOLDER_MISMATCH, TOKEN_STALE, LEASE_ENDED, INVALID, HOLD_ABOVE_MAX.
+    Raises LEASE_NOT_FOUND, HOLDER_MISMATCH, TOKEN_STALE, LEASE_ENDED, INVALID, HOLD_ABOVE_MAX,
+    BOOKED.
     """
     found = live_lease(facts, lease, proof)
     if wanted is not None:
@@ -248,6 +251,8 @@ def hold(
     pools = pools_of(facts, found.needs)
     check = bounds.check_hold if found.kept is None else keeping.check_end
     check(pools, moment, found, proof, wanted)
+    if facts.holding:
+        bookings.check_extension(facts, moment.at, found, until)
     held = structs.replace(found, hold=wanted, hold_until=until)
     if found.choice is not None:
         held = structs.replace(held, choice=structs.replace(found.choice, hold_open=False))
@@ -370,6 +375,8 @@ def enter(
     if len(pools) > 1:
         fair_share.check_alone(pools)
         cohorts.check_alone(pools)
+    if request.booking is not None:
+        bookings.check_use(draft.facts, draft.moment.at, request)
     if not request.forced:
         for known in pools:
             pool = draft.pool(known.name)
@@ -386,9 +393,10 @@ def enter(
 
 def placed(ticket: Lease, old: Lease) -> Lease:
     """Return a ticket with the order and the priority, perhaps an operator's, of the old one."""
-    return structs.replace(
-        ticket, priority=old.priority, priority_asked=old.priority_asked, newest=old.newest
-    )
+    placed_so = structs.replace(ticket, newest=old.newest)
+    if ticket.booking is not None:
+        return placed_so  # its priority follows from its booking
+    return structs.replace(placed_so, priority=old.priority, priority_asked=old.priority_asked)
 
 
 def ticket_of(draft: Draft, pools: list[Pool], request: LeaseRequest, arrival: int) -> Lease:
@@ -400,7 +408,7 @@ def ticket_of(draft: Draft, pools: list[Pool], request: LeaseRequest, arrival: i
         digest=request.digest,
         needs=in_order(request.needs),
         state="waiting",
-        priority=request.priority,
+        priority=request.priority if request.booking is None else BOOKED_PRIORITY,
         arrival=arrival,
         ttl=None if request.owner == LEASE_PROXY else ttl_of(pools, request.ttl),
         hold=hold_of(pools, request.hold),
@@ -418,6 +426,9 @@ def ticket_of(draft: Draft, pools: list[Pool], request: LeaseRequest, arrival: i
         preemptible=request.preemptible,
         alternatives=request.alternatives,
         choice=_choice_of(request) if request.alternatives else None,
+        priority_asked=None if request.booking is None else request.priority,
+        booking=request.booking,
+        borrow=request.borrow,
     )
     if ticket.heard_until == draft.moment.alive + ticket.patience:  # no request waits for it
         until = kept_until(draft.moment, ticket)
@@ -481,8 +492,8 @@ def retry(
 
     If the needs are the same and every pool has `on_retry: keep`, a ticket keeps its place in line,
     and a lease keeps its units and slots; it does not wait for pacing, but counts in it. A lease
-    goes back to its old place in line if it has `allocations`, a pool is paused, or a limit or
-    quota is exceeded. In all other cases the retry goes to the end of the line.
+    goes back to its old place in line if it has `allocations`, a pool is paused or has bookings, or
+    a limit or quota is exceeded. In all other cases the retry goes to the end of the line.
 
     With `requeue` the units are always given back. The place is kept in pools with `on_retry: keep`
     and, in all pools, for governors: others could be the first in line for ever where retries go to
@@ -512,6 +523,8 @@ def retry(
         in_order(how.new.needs), how.new.alternatives
     )
     keeps_units = same and _keep_on_retry(had) and not how.requeue and old.state == "granted"
+    booked = new.booking is not None or any(pool.booked_until is not None for pool in had)
+    keeps_units = keeps_units and not booked
     held = [slot for slot in facts.slots_of(old.slots) if slot.lease == old.id]
     if keeps_units and _may_keep(facts, old, new, had) and all(_suits(one, old) for one in held):
         draft.stop(old, "retried")

@@ -3,7 +3,7 @@
 from msgspec import Struct, structs
 
 from moorage.core.clock import SECOND, Instant
-from moorage.core.ids import LeaseId
+from moorage.core.ids import BookingId, LeaseId
 from moorage.core.service_time import Moment, Timeline
 from moorage.core.share_values import FairShare, Sharing
 from moorage.wire import enums
@@ -99,6 +99,10 @@ class PoolSpec(Struct, frozen=True):
     """Units that others of the cohort may borrow; None: all that are unused."""
     borrowing: int = 0
     """Units that it may occupy beyond its limit, if others of its cohort lend them."""
+    book_ahead: int | None = None
+    """How far ahead callers that are no operators may book; None: only operators may."""
+    book_hours: int | None = None
+    """Unit-hours that one such owner may have booked ahead; set with `book_ahead`."""
 
 
 class Rest(Struct, frozen=True):
@@ -258,6 +262,8 @@ class Pool(Struct, frozen=True):
     """None: it has no fair share, and no ticket in its line has a tag."""
     yields: int = 0
     """Units of leases whose holders may be asked to stop, or are."""
+    booked_until: Instant | None = None
+    """When its last booking ends, by the wall clock; None: it has none."""
 
 
 class Drain(Struct, frozen=True):
@@ -463,6 +469,12 @@ class Lease(Struct, frozen=True):
     None: it may not."""
     preempted_by: LeaseId | None = None
     """The ticket for which its holder is asked to stop until `stop_until`."""
+    booking: BookingId | None = None
+    """The booking whose units it uses."""
+    borrow: int | None = None
+    """The shortest hold that will do, if a booking needs its units sooner than its own ends."""
+    yields_to: BookingId | None = None
+    """The booking that needs its units when its hold ends: it has borrowed them."""
 
 
 class StartOutcome(Struct, frozen=True):

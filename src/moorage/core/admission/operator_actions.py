@@ -11,6 +11,7 @@ from msgspec import structs
 
 from moorage.core.admission.admit import Order, order
 from moorage.core.admission.alternatives import asked
+from moorage.core.admission.booking_model import BOOKED_PRIORITY
 from moorage.core.admission.bounds import check_any, check_slots
 from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Answer, Changes, Facts
@@ -39,6 +40,8 @@ def move(facts: Facts, lease: LeaseId, priority: int | None) -> Answer:
     Raises LEASE_NOT_FOUND, NOT_WAITING, INVALID.
     """
     ticket = waiting_of(facts, lease, "moved")
+    if ticket.booking is not None:
+        raise Error(Code.INVALID, f"Ticket '{lease}' has a booking, so it is first already.")
     if priority is None:
         priority = _first(facts, ticket)
     elif abs(priority) > PRIORITY_MAX:
@@ -65,7 +68,9 @@ def _first(facts: Facts, ticket: Lease) -> int:
     """Return the priority with which a ticket is first in all its lines. Raises INVALID."""
     mine, priority = order(ticket), ticket.priority
     for other in _places(facts, ticket):
-        if other < mine:
+        if -other[0] == BOOKED_PRIORITY:  # behind those that have booked
+            priority = MOVED_PRIORITY_MAX
+        elif other < mine:
             priority = max(priority, -other[0] + (other[1:] < mine[1:]))
     if priority > MOVED_PRIORITY_MAX:
         raise Error(

@@ -10,6 +10,7 @@ from msgspec import structs
 
 from moorage.core.admission import bounds
 from moorage.core.admission.adaptive import rule as adaptive
+from moorage.core.admission.calendar.profile import of_pool
 from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Changes, Facts
 from moorage.core.admission.model import (
@@ -98,6 +99,9 @@ def delete(facts: Facts, moment: Moment, name: str) -> tuple[Changes, None]:
             f"Pool '{name}' is in use: {counted(pool.occupied, 'unit')} {are(pool.occupied)}"
             f" occupied, {counted(pool.waiting, 'ticket')} {are(pool.waiting)} waiting.",
         )
+    wall = moment.at - facts.timeline.skew
+    if any(one.ends_at > wall for one in of_pool(facts.bookings.values(), name)):
+        raise Error(Code.POOL_IN_USE, f"Pool '{name}' has bookings: cancel them first.")
     slots = {(name, slot): None for slot in facts.slots.get(name, {})}
     return Changes(pools={name: None}, slots=dict(slots)), None
 
@@ -253,6 +257,11 @@ def check_spec(spec: PoolSpec) -> None:
     check_duration("lock_delay", spec.lock_delay, 0)
     if spec.proxy_ttl is not None:
         check_duration("proxy_ttl", spec.proxy_ttl)
+    if (spec.book_ahead is None) != (spec.book_hours is None):
+        raise Error(Code.INVALID, "book_ahead and book_hours go together: set both or neither.")
+    if spec.book_ahead is not None:
+        check_duration("book_ahead", spec.book_ahead)
+    _check_number("book_hours", spec.book_hours, 1, MAX_INT)
     if spec.pacing is not None:
         _check_pacing(spec.pacing)
     _check_number("quota", spec.quota, 1, MAX_INT)

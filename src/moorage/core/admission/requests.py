@@ -13,7 +13,7 @@ from moorage.core.admission.model import FREE, LEASED, Choice, FencingToken, Lea
 from moorage.core.admission.owners import is_reserved
 from moorage.core.clock import SECOND, Instant
 from moorage.core.errors import Code, Error
-from moorage.core.ids import LeaseId
+from moorage.core.ids import BookingId, LeaseId
 from moorage.core.labels import check_labels
 from moorage.core.limits import (
     ASKED_BYTES_MAX,
@@ -87,6 +87,10 @@ class LeaseRequest(Struct, frozen=True):
     """The first alternative that fits is granted; otherwise the least loaded one."""
     preemptible: int | None = None
     """The grace of a holder who may be asked to stop for other tickets; None: it may not."""
+    booking: BookingId | None = None
+    """The booking whose units it is for."""
+    borrow: int | None = None
+    """See `Lease.borrow`."""
     id: LeaseId = LeaseId("")
     """Of the lease, if a new one is made."""
     digest: str = ""
@@ -259,6 +263,8 @@ def request_again(
         allocations=lease.allocations,
         group=lease.group,
         preemptible=lease.preemptible,
+        booking=lease.booking,
+        borrow=lease.borrow,
         roles=roles,
     )
 
@@ -287,6 +293,10 @@ def _check_words(request: LeaseRequest) -> None:
             Code.INVALID,
             "A forced request is granted at once, so it cannot have any_of: choose one of them.",
         )
+    if request.borrow is not None:
+        check_duration("borrow", request.borrow)
+    if request.booking is not None and request.alternatives:
+        raise Error(Code.INVALID, "A booking says of which pools its units are: omit any_of.")
     check_labels(request.labels)
     grace = request.preemptible
     if grace is not None and not SECOND <= grace <= GRACE_SECONDS_MAX * SECOND:

@@ -5,9 +5,9 @@ for such a pool makes it in its own batch, if the template lets the caller ask. 
 match, the one with the longest prefix makes it.
 
 A pool that a request has made is collected once nobody has used it for the `idle` time of its
-template: it has no lease and no ticket, no unit rests, and it is not paused. `admit` looks for that
-after all decisions of a batch, so that a request that comes in the same batch keeps the pool. What
-an operator changes stays: it is an ordinary pool from then on.
+template: it has no lease, no ticket and no booking, no unit rests, and it is not paused. `admit`
+looks for that after all decisions of a batch, so that a request that comes in the same batch keeps
+the pool. What an operator changes stays: it is an ordinary pool from then on.
 
 A changed or deleted template concerns pools that are made later: each pool has its own copy of the
 settings and of the idle time. The number of pools of a template is bounded (`pools_max`), because
@@ -146,7 +146,7 @@ def looked_at(pool: Pool, at: Instant) -> Pool | None:
     if demand is None:
         return pool
     until = demand.idle_until
-    if pool.waiting or pool.occupied or pool.paused:
+    if pool.waiting or pool.occupied or pool.paused or pool.booked_until is not None:
         until = None
     elif until is None:
         rested = max((rest.until for rest in pool.resting), default=at)

@@ -72,6 +72,12 @@ def most_of(facts: Facts, pool: Pool) -> int:
     return limit_of(facts, pool) + pool.spec.borrowing
 
 
+def limit_asked(facts: Facts, pool: Pool) -> int:
+    """Return the units that a pool may have again: an adaptive limit may return to its setting."""
+    limit = limit_of(facts, pool)
+    return limit if pool.adaptation is None else max(limit, pool.adaptation.configured)
+
+
 def units_of(pool: Pool, slots: int) -> int:
     """Return the units of a pool with this many slots, see `limit_of`."""
     if pool.spec.limit is not None:

@@ -28,7 +28,7 @@ from moorage.faces.streaming import Stream
 from moorage.faces.web import Limits, Scope
 from moorage.service.app import Service
 from moorage.service.fair_turns import Pieces
-from moorage.wire.operations import admin, feed, leases, ledger, pools, reshapes
+from moorage.wire.operations import admin, bookings, feed, leases, ledger, pools, reshapes
 
 
 class PageAnswers:
@@ -162,6 +162,7 @@ SECTIONS = (
     (ROOT, "Overview", "o", pools.LIST_POOLS),
     (f"{ROOT}/pools", "Pools", "p", pools.LIST_POOLS),
     (f"{ROOT}/leases", "Leases", "l", leases.LIST_LEASES),
+    (f"{ROOT}/bookings", "Bookings", "b", bookings.LIST_BOOKINGS),
     (f"{ROOT}/fleet", "Fleet", "f", ledger.GET_CAPACITY),
     (f"{ROOT}/consumers", "Consumers", "u", ledger.LIST_CONSUMERS),
     (f"{ROOT}/projects", "Projects", "j", ledger.LIST_USAGES),

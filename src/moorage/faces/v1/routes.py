@@ -1,7 +1,16 @@
 """The routes of all operations, with the handlers of the modules that hold them."""
 
 from moorage.faces.v1 import acting, admin, finding, openapi, watch
-from moorage.faces.v1.admission import boskos, handing, leases, past, pools, slots, templates
+from moorage.faces.v1.admission import (
+    bookings,
+    boskos,
+    handing,
+    leases,
+    past,
+    pools,
+    slots,
+    templates,
+)
 from moorage.faces.v1.fleet import agents, groups, reporters
 from moorage.faces.v1.ledger import (
     capacity,
@@ -21,7 +30,7 @@ HANDLERS: Handlers = {
     for module in (
         admin,
         *(capacity, claims, consumers, explain, imports, providers, reshapes, usages),
-        *(boskos, leases, handing, past, pools, slots, templates, acting),
+        *(bookings, boskos, leases, handing, past, pools, slots, templates, acting),
         *(agents, groups, reporters),
         *(finding, openapi, watch),
     )

@@ -184,8 +184,10 @@ def digest_of(request: LeaseRequest) -> str:
     allocations = None if request.allocations is None else holding_of(request.allocations)
     # What is not asked for is left out, so that keys which are older than it are still known.
     grouped = {"group": request.group, "cancel_running": request.cancel_running}
+    booked = {"booking": request.booking, "borrow": request.borrow}
     asked = {
         **(grouped if request.group else {}),
+        **{name: one for name, one in booked.items() if one is not None},
         "owner": request.owner,
         "needs": to_builtins(request.needs),
         "ttl": request.ttl,

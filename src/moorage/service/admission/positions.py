@@ -262,4 +262,7 @@ def _joined(passes: dict[str, _Seen]) -> Facts:
         facts.pools.update(one.pools)
         facts.slots.update(one.slots)
         facts.held.update(one.held)
+        facts.bookings.update(one.bookings)
+        facts.calls.update(one.calls)
+        facts.holding.update(one.holding)
     return facts

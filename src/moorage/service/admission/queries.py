@@ -161,6 +161,8 @@ class NextDue(Struct, frozen=True):
     due: Instant | None
     late: bool
     """Whether `alive_at` is out of date although deadlines depend on it."""
+    skew: int = 0
+    """How far service time is ahead of the wall clock: another one means that the clock jumped."""
 
 
 class AdmissionQueries:
@@ -190,7 +192,12 @@ class AdmissionQueries:
             timeline = await self._engine.read(service_clock.timeline_load())
         when = self._when(timeline)
         late = (lives or due is not None) and self._service_clock.is_late(timeline, when)
-        return NextDue(when, due, late)
+        return NextDue(when, due, late, timeline.skew)
+
+    async def booked_pools(self) -> list[str]:
+        """Return the names of the pools that have bookings."""
+        with errors.translated():
+            return await self._engine.read(reads.booked_pools_load())
 
     async def all_due(self, at: Instant) -> tuple[list[LeaseId], list[str]]:
         """Return the ids of leases and tickets due at a service time, and the pools to wake."""

@@ -16,6 +16,7 @@ from moorage.core.limits import OUTCOMES_KEPT_DAYS, PAGE_MAX
 from moorage.core.service_time import When
 from moorage.service.access.audit import Actor
 from moorage.service.access.roles import standing
+from moorage.service.admission.calendars import Calendars
 from moorage.service.admission.capacity_retry import CapacityRetry
 from moorage.service.admission.confirmations import Confirmations, TicketsLeft
 from moorage.service.admission.counters import PoolCounters
@@ -73,6 +74,7 @@ class Admission:
         """Reads of pools and leases; none of them is a poll."""
         self.past = PoolPast(engine, service_clock, self.ended, pasts)
         self.slots = Slots(engine, service_clock)
+        self.calendars = Calendars(engine, service_clock, transactor)
         self.owners = OwnerClearing(engine, transactor)
         self._capacity_retry = CapacityRetry(transactor, self.queries, bell)
         self.waiting = Waiters()

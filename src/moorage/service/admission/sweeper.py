@@ -40,6 +40,8 @@ class Sweeper:
         self._pause = SHARED_SECONDS if shared else BEAT / SECOND
         self._due: Instant | None = None
         """The earliest service time at which something may be due."""
+        self._skew: int | None = None
+        """By which the times of bookings were last mapped to service time; None: not yet."""
         self._sooner = asyncio.Event()
         self._loop = Loop(log, "a sweep failed; it will be repeated", RETRY_SECONDS)
 
@@ -70,6 +72,10 @@ class Sweeper:
     async def _swept(self) -> NextDue:
         """Sweep if something is due; return what is due afterwards."""
         found = await self._queries.next_due()
+        if found.skew != self._skew:
+            await self._map_bookings()
+            self._skew = found.skew
+            found = await self._queries.next_due()
         was_over = _is_over(found)
         if found.late or was_over:
             before, at = found.due, found.when.moment.at
@@ -79,6 +85,12 @@ class Sweeper:
                 raise FaultyError([f"something due at {before}"])
         self._due = found.due
         return found
+
+    async def _map_bookings(self) -> None:
+        """Look again when bookings permit grants: the wall clock has jumped, or may have."""
+        booked = await self._queries.booked_pools()
+        if booked:
+            await self._transactor.submit(Sweep(pools=frozenset(booked)))
 
     async def _parts(self, at: Instant) -> list[tuple[str, Sweep]]:
         """Return one sweep for each lease and each pool due at a service time."""

@@ -45,7 +45,7 @@ async def tails(
 
 
 STORED_IN_MICROSECONDS = admission.DURATIONS | {
-    *("interval", "jitter", "idle", "half_life", "preemptible")
+    *("interval", "jitter", "idle", "half_life", "preemptible", "lead", "no_show")
 }
 """Members that are returned in seconds."""
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from moorage.core.admission.booking_model import Booking
 from moorage.core.admission.facts import Changes
 from moorage.core.admission.model import Lease, Pool, Slot, StartOutcome, Template
 from moorage.core.ids import LeaseId
@@ -15,6 +16,7 @@ KINDS: dict[str, Any] = {
     "slot": Slot,
     "lease": Lease,
     "outcome": StartOutcome,
+    "booking": Booking,
 }
 """The kinds in the order in which a batch writes them, and the types of their values."""
 
@@ -38,6 +40,8 @@ def change_rows(changes: Changes) -> Iterator[tuple[str, str, str | None]]:
         yield "lease", key, _body(lease)
     for outcome in changes.outcomes:
         yield "outcome", outcome.lease, encode(outcome)
+    for booking in sorted(changes.bookings):
+        yield "booking", booking, encode(changes.bookings[booking])
 
 
 def changes_read(rows: Iterable[tuple[str, str, str | None]]) -> Changes:

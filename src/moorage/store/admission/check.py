@@ -22,6 +22,9 @@ from moorage.core.service_time import OUTAGE, Moment, Timeline
 from moorage.store import service_clock
 from moorage.store.admission.rows import (
     RANK_LEAST,
+    booking_from_body,
+    booking_need_rows,
+    booking_row,
     lease_from_body,
     lease_row,
     names_of,
@@ -147,6 +150,7 @@ POOL = Kind("pool {name}", "pool_upsert", pool_from_body, pool_row)
 TEMPLATE = Kind("template {name}", "template_upsert", template_from_body, template_row)
 SLOT = Kind("slot {pool}/{name}", "slot_upsert", slot_from_body, slot_row)
 LEASE = Kind("lease {id}", "lease_upsert", lease_from_body, lease_row, _spared)
+BOOKING = Kind("booking {id}", "booking_upsert", booking_from_body, booking_row)
 OUTCOME = Kind(
     "outcome of lease {lease} in pool {pool}",
     "outcome_insert",
@@ -182,6 +186,7 @@ def _compared(found: Found) -> Plan[None]:
     (dues,) = yield [Query("lease_dues_adrift", (FOUND_MAX + 1,))]
     found.tell(f"lease {lease}: due at {due}, but no such lease exists" for lease, due in dues)
     yield from _outcomes(found, tally)
+    yield from _bookings(found, tally, pools)
     found.tell(tally.sums(pools))
     found.tell(tally.places(slots))
 
@@ -255,6 +260,37 @@ def _outcomes(found: Found, tally: Sums) -> Plan[None]:
                 found.tell([f"{OUTCOME.title.format(**stored)}: the pool does not exist"])
         last = dict(zip(names, rows[-1], strict=True))
         after = (last["pool"], last["at"], last["lease"], last["body"])
+
+
+def _bookings(found: Found, tally: Sums, pools: Iterable[Pool]) -> Plan[None]:
+    """Compare bookings, their rows per pool, and when the last booking of each pool ends."""
+    after, expected = "", set[Row]()
+    last: dict[str, int] = {}
+    while True:
+        (rows,) = yield [Query("bookings_snapshot", (after, PAGE))]
+        if not rows:
+            break
+        for _, booking in found.read(BOOKING, rows):
+            for row in booking_need_rows(booking):
+                expected.add(row)
+                last[row[1]] = max(last.get(row[1], 0), booking.ends_at)
+        after = rows[-1][0]
+    (needs,) = yield [Query("booking_needs_snapshot")]
+    stored = {tuple(row) for row in needs}
+    found.tell(
+        f"booking {row[0]} in pool {row[1]}: it has no row there" for row in expected - stored
+    )
+    found.tell(f"booking {row[0]} in pool {row[1]}: it is not there" for row in stored - expected)
+    wall = tally.timeline.alive_at - tally.timeline.skew
+    for pool in pools:
+        until = last.pop(pool.name, 0)
+        if until > wall and (pool.booked_until or 0) < until:
+            found.tell([f"pool {pool.name}: booked_until is {pool.booked_until}, not {until}"])
+    found.tell(
+        f"a booking needs pool {name}, which does not exist"
+        for name, until in last.items()
+        if until > wall
+    )
 
 
 def _due(

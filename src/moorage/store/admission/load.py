@@ -16,13 +16,16 @@ from moorage.core.admission.model import Lease, PoolSpec
 from moorage.core.admission.owners import BOSKOS, project_of
 from moorage.core.admission.sharing.preemption import yielding
 from moorage.core.clock import Instant
-from moorage.core.ids import LeaseId
+from moorage.core.ids import BookingId, LeaseId
 from moorage.core.limits import DUE_MAX, YIELDING_MAX
 from moorage.core.wishes import suits
 from moorage.store import service_clock
 from moorage.store.admission.rows import (
     RANK_LEAST,
+    booking_from_body,
+    bookings_from_bodies,
     counts_from_text,
+    holding_from_text,
     lease_from_row,
     leases_from_rows,
     pool_from_body,
@@ -53,6 +56,10 @@ def facts_load(keys: Keys) -> Plan[Facts]:
     for query, rows in zip(leases, found, strict=True):
         if query.block == "slots_load_by_name":
             _slots_take(facts, rows)
+            continue
+        if query.block in ("bookings_load", "bookings_load_by_key"):
+            found_bookings = [booking_from_body(body) for (body,) in rows]
+            facts.bookings.update((one.id, one) for one in found_bookings)
             continue
         loaded = leases_from_rows(rows)
         for lease in loaded:
@@ -142,7 +149,7 @@ def _hopeless(facts: Facts, pool: str) -> str:
 
 
 def _lease_queries(keys: Keys) -> list[Query]:
-    """Return one query for each way in which the keys name leases."""
+    """Return one query for each way in which the keys name leases or bookings."""
     queries = []
     if keys.leases or keys.heard:
         queries.append(Query("leases_load", (key_set(keys.leases | keys.heard),)))
@@ -158,6 +165,10 @@ def _lease_queries(keys: Keys) -> list[Query]:
         queries.append(Query("leases_load_by_holder", (key_set(keys.holders),)))
     if keys.touched:
         queries.append(Query("slots_load_by_name", (key_set(keys.touched),)))
+    if keys.bookings:
+        queries.append(Query("bookings_load", (key_set(keys.bookings),)))
+    if keys.booked:
+        queries.append(Query("bookings_load_by_key", (encode(sorted(keys.booked)),)))
     if keys.due is not None:
         queries.append(Query("leases_load_due", (keys.due, DUE_MAX)))
     return queries
@@ -168,7 +179,7 @@ def pools_query(keys: Keys) -> Query:
     return Query(
         "pools_load",
         (
-            key_set(keys.pools | keys.ends | keys.holders | keys.quotas),
+            key_set(keys.pools | keys.ends | keys.holders | keys.quotas | keys.calendars),
             key_set(keys.leases),
             encode(sorted(keys.slots)),
             keys.due,
@@ -176,6 +187,8 @@ def pools_query(keys: Keys) -> Query:
             key_set(keys.quotas),
             key_set(keys.member_groups),
             key_set(keys.cohorts),
+            key_set(keys.calendars),
+            key_set(keys.bookings),
         ),
     )
 
@@ -220,7 +233,7 @@ def _most(spec: PoolSpec) -> int:
 
 def pools_take(facts: Facts, rows: Sequence[Row]) -> None:
     """Add the rows of `pools_load` to the facts, except for pools that are already loaded."""
-    for body, slots, held in rows:
+    for body, slots, held, holding, bookings, calls in rows:
         pool = pool_from_body(body)
         if pool.name in facts.pools:
             continue
@@ -229,6 +242,12 @@ def pools_take(facts: Facts, rows: Sequence[Row]) -> None:
         facts.slots[pool.name] = slots_from_bodies(slots) | facts.slots.get(pool.name, {})
         for owner, units in counts_from_text(held).items():
             facts.held[pool.name, owner] = units
+        if holding is not None:
+            facts.holding[pool.name] = holding_from_text(holding)
+        for booking in bookings_from_bodies(bookings):
+            facts.bookings.setdefault(booking.id, booking)
+        for called, tickets in counts_from_text(calls).items():
+            facts.calls.setdefault(BookingId(called), tickets)
 
 
 def templates_take(facts: Facts, rows: Sequence[Row]) -> None:

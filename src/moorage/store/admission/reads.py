@@ -7,17 +7,19 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from moorage.core.admission.facts import Facts
+from moorage.core.admission.booking_model import Booking
+from moorage.core.admission.facts import Facts, Keys
 from moorage.core.admission.forecast.statistics import starts_per_minute
 from moorage.core.admission.model import Lease, Pool, Slot, State, is_unheard
 from moorage.core.admission.units import SlotGroup, units_by_pool
 from moorage.core.clock import SECOND, Instant
-from moorage.core.ids import LeaseId
+from moorage.core.ids import BookingId, LeaseId
 from moorage.core.limits import DUE_MAX, REPORT_LEASES_MAX
 from moorage.core.service_time import Moment, Timeline
 from moorage.store import service_clock
-from moorage.store.admission.load import templates_take
+from moorage.store.admission.load import pools_query, pools_take, templates_take
 from moorage.store.admission.rows import (
+    booking_from_body,
     claims_of,
     groups_from_text,
     lease_from_body,
@@ -128,6 +130,15 @@ class Oldest(NamedTuple):
     pool: str
     asked_at: Instant | None
     granted_at: Instant | None
+
+
+class BookingsSeen(NamedTuple):
+    """Bookings by id, as of one revision."""
+
+    epoch: int
+    revision: int
+    timeline: Timeline
+    bookings: list[Booking]
 
 
 class SlotCount(NamedTuple):
@@ -331,6 +342,48 @@ def pools_by_members() -> Plan[list[Pool]]:
     """Load the pools whose limits follow the members of a group of reporters."""
     (rows,) = yield [Query("pools_by_members")]
     return [pool_from_body(body) for (body,) in rows]
+
+
+def booked_pools_load() -> Plan[list[str]]:
+    """Load the names of the pools that have bookings."""
+    (rows,) = yield [Query("pools_booked")]
+    return [name for (name,) in rows]
+
+
+def timeline_load() -> Plan[Timeline]:
+    """Load the timeline alone."""
+    return (yield from service_clock.timeline_load())
+
+
+def booking_load(booking: BookingId) -> Plan[tuple[Timeline, Booking | None]]:
+    """Load one booking."""
+    clock, rows = yield [service_clock.LOAD, Query("booking_load", (booking,))]
+    timeline = service_clock.timeline_from_rows(clock)
+    return timeline, booking_from_body(rows[0][0]) if rows else None
+
+
+def bookings_window(
+    after: str, rows_max: int, ends_after: Instant, owner: str | None, pool: str | None
+) -> Plan[BookingsSeen]:
+    """Load bookings by id after one, at most `rows_max`, that end after a time by the wall clock.
+
+    Use `read_aside`: it may skip many of other owners and pools.
+    """
+    ((epoch, revision, _),), clock, rows = yield [
+        Query("clock_load"),
+        service_clock.LOAD,
+        Query("bookings_window", (after, ends_after, owner, pool, rows_max)),
+    ]
+    timeline = service_clock.timeline_from_rows(clock)
+    return BookingsSeen(epoch, revision, timeline, [booking_from_body(body) for (body,) in rows])
+
+
+def calendars_load(pools: Collection[str]) -> Plan[Facts]:
+    """Load pools with what is spoken for in them, without a lock: for questions."""
+    clock, rows = yield [service_clock.LOAD, pools_query(Keys(calendars=set(pools)))]
+    facts = Facts(service_clock.timeline_from_rows(clock))
+    pools_take(facts, rows)
+    return facts
 
 
 def slots_count() -> Plan[list[SlotCount]]:

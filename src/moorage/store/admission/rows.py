@@ -7,7 +7,8 @@ from msgspec import MsgspecError, json, structs
 
 from moorage.core.admission.admit import order
 from moorage.core.admission.alternatives import pools_named
-from moorage.core.admission.model import Lease, Pool, Slot, StartOutcome, Template
+from moorage.core.admission.booking_model import Booking
+from moorage.core.admission.model import Lease, Pool, Slot, StartOutcome, Template, first_end
 from moorage.core.admission.superseding import key_of
 from moorage.core.admission.units import SlotGroup, units_by_pool, units_in_line
 from moorage.core.clock import Instant
@@ -27,6 +28,9 @@ _names = json.Decoder(frozenset[str])
 _outcome = json.Decoder(StartOutcome)
 _pool = json.Decoder(Pool)
 _template = json.Decoder(Template)
+_booking = json.Decoder(Booking)
+_bookings = json.Decoder(list[Booking])
+_holding = json.Decoder(list[tuple[Instant | None, str | None, int]])
 
 
 def lease_from_body(body: str) -> Lease:
@@ -44,7 +48,7 @@ def pool_row(pool: Pool) -> Row:
     spec = pool.spec
     made = None if pool.on_demand is None else pool.on_demand.template
     searched = (pool.name, spec.quota, pool.gangs, pool.wake_at, spec.member_group, made)
-    return (*searched, spec.cohort, encode(pool))
+    return (*searched, spec.cohort, pool.booked_until, encode(pool))
 
 
 def template_from_body(body: str) -> Template:
@@ -55,6 +59,34 @@ def template_from_body(body: str) -> Template:
 def template_row(template: Template) -> Row:
     """Write a template of pools."""
     return (template.name, encode(template))
+
+
+def booking_from_body(body: str) -> Booking:
+    """Read a booking."""
+    return _booking.decode(body)
+
+
+def bookings_from_bodies(bodies: str | None) -> list[Booking]:
+    """Read a JSON array of bookings; None: there are none."""
+    return [] if bodies is None else _bookings.decode(bodies)
+
+
+def booking_row(booking: Booking) -> Row:
+    """Write a booking; its pools also have rows of their own. A cancelled one ends then."""
+    ends_at = booking.ends_at if booking.cancelled_at is None else booking.cancelled_at
+    return (booking.id, booking.owner, booking.key, ends_at, encode(booking))
+
+
+def booking_need_rows(booking: Booking) -> Iterator[Row]:
+    """Write one `booking_need` row for each pool; none of a cancelled booking."""
+    if booking.cancelled_at is None:
+        for pool in sorted(units_by_pool(booking.needs)):
+            yield (booking.id, pool, booking.ends_at)
+
+
+def holding_from_text(text: str) -> dict[tuple[Instant | None, str], int]:
+    """Read a JSON array of (hold_until, booking, units)."""
+    return {(until, booking or ""): units for until, booking, units in _holding.decode(text)}
 
 
 def slots_from_bodies(bodies: str | None) -> dict[str, Slot]:
@@ -164,6 +196,8 @@ def need_rows(lease: Lease) -> Iterator[Row]:
             lease.granted_at,
             lease.ended_at,
             lease.cause,
+            first_end(lease.hold_until, lease.stop_until),
+            lease.booking,
         )
 
 

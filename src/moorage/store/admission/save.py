@@ -9,6 +9,8 @@ from moorage.core.admission.model import due_of, has_left_key
 from moorage.core.clock import Instant
 from moorage.store.admission.changes import change_rows
 from moorage.store.admission.rows import (
+    booking_need_rows,
+    booking_row,
     due_row,
     lease_row,
     need_rows,
@@ -69,6 +71,7 @@ class AdmissionPart:
             Write("lease_due_delete", [(lease.id,) for lease in changed if lease.state == "ended"]),
             Write("lease_due_upsert", _due_rows(self.facts, changes)),
             Write("outcome_insert", [outcome_row(outcome) for outcome in changes.outcomes]),
+            *(_booking_writes(changes) if changes.bookings else ()),
         ]
         return [statement for statement in statements if statement.rows]
 
@@ -97,6 +100,15 @@ def _template_writes(changes: Changes) -> list[Write]:
     ]
 
 
+def _booking_writes(changes: Changes) -> list[Write]:
+    bookings = [one for _, one in sorted(changes.bookings.items())]
+    return [
+        Write("booking_upsert", [booking_row(one) for one in bookings]),
+        Write("booking_need_delete", [(one.id,) for one in bookings]),
+        Write("booking_need_insert", [row for one in bookings for row in booking_need_rows(one)]),
+    ]
+
+
 def _due_rows(facts: Facts, changes: Changes) -> list[Row]:
     """Return the `lease_due` rows of live leases that were changed, renewed or postponed."""
     rows = []
@@ -118,7 +130,7 @@ def _gone_writes(leases: list[str]) -> list[Write]:
 
 
 def forget(ended_before: Instant, reported_before: Instant, leases_max: int) -> Plan[int]:
-    """Delete at most `leases_max` leases that ended long ago, and outcomes reported long ago.
+    """Delete at most `leases_max` leases that ended long ago, and outcomes and bookings of before.
 
     Returns the number of leases: while it is `leases_max`, call it again in another transaction.
     """
@@ -127,7 +139,13 @@ def forget(ended_before: Instant, reported_before: Instant, leases_max: int) -> 
         Query("leases_ended_before", (ended_before, leases_max)),
     ]
     gone = _gone_writes(sorted(row[0] for row in found)) if found else []
-    yield [*gone, Write("outcome_delete_before", [(reported_before,)])]
+    over = [(reported_before,)]
+    yield [
+        *gone,
+        Write("outcome_delete_before", over),
+        Write("booking_needs_over", over),
+        Write("bookings_over", over),
+    ]
     return len(found)
 
 
@@ -141,4 +159,6 @@ def wipe_writes() -> list[Write]:
         Write("lease_dues_wipe", [()]),
         Write("lease_needs_wipe", [()]),
         Write("outcomes_wipe", [()]),
+        Write("bookings_wipe", [()]),
+        Write("booking_needs_wipe", [()]),
     ]

@@ -5,6 +5,7 @@ from msgspec import structs
 
 from moorage.core.admission import leases
 from moorage.core.admission.bars import silence_ends
+from moorage.core.admission.forecast.booked import span
 from moorage.core.admission.forecast.eta import Holder, LinePlace, Outlook, Queue, Waiter, queue_of
 from moorage.core.admission.forecast.holders import Holders, Holding
 from moorage.core.admission.forecast.why import (
@@ -13,7 +14,6 @@ from moorage.core.admission.forecast.why import (
     Standing,
     binding,
     floors_of,
-    span,
     standing,
     view_of,
 )

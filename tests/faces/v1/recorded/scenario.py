@@ -1,5 +1,6 @@
 """Calls every operation of the native API once, as a story of a small installation."""
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -61,6 +62,7 @@ def in_use(to: Recorder) -> None:
     slots(to)
     templates(to)
     leases(to)
+    bookings(to)
     fleet(to)
     reporters(to)
     afterwards(to)
@@ -185,6 +187,21 @@ def leases(to: Recorder) -> None:
     to.call("get_pool_history", pool, since=3600.0, points=3)
     everything = {"owner": "admin", "state": "waiting", "reason": "a runaway job"}
     to.call("revoke_owner_lease", body=everything)
+
+
+def bookings(to: Recorder) -> None:
+    """Keep units for a time."""
+    needs = [{"pool": "clusters", "units": 2}]
+    start = datetime.now(UTC) + timedelta(days=1)  # noqa: TID251 - the server's clock is real
+    times = {"start": start.isoformat(), "end": (start + timedelta(hours=4)).isoformat()}
+    to.call("put_pool", "clusters", body={"limit": 2, "hold": 3600.0})
+    to.call("list_offers", needs="clusters=2", duration=14400.0)
+    wanted = {"needs": needs, "key": "demonstration", "note": "for visitors", **times}
+    made = to.call("create_booking", body=wanted)["id"]
+    to.call("get_booking", made)
+    to.call("list_bookings", pool="clusters")
+    to.call("change_booking", made, body={"note": "for guests", "generation": 1})
+    to.call("cancel_booking", made)
 
 
 def fleet(to: Recorder) -> None:

@@ -165,6 +165,16 @@ _OPTIONS = (
         type=NoneOr(_DURATION),
         help="How long after its grant a lease of the lease proxy ends; none: never. Default: 8h.",
     ),
+    click.option(
+        "--book-ahead",
+        type=NoneOr(_DURATION),
+        help="How far ahead others than operators may book; none: only operators book.",
+    ),
+    click.option(
+        "--book-hours",
+        type=NoneOr(_AMOUNT),
+        help="Unit-hours that one of them may have booked; goes with --book-ahead.",
+    ),
 )
 
 

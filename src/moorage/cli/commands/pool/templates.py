@@ -115,7 +115,7 @@ def show(name: str, as_json: bool) -> None:
         show_json(template)
         return
     spec = asdict(template.pool)
-    spec |= {one: duration_text(spec[one]) for one in sorted(DURATIONS)}
+    spec |= {one: duration_text(spec[one]) for one in sorted(DURATIONS & spec.keys())}
     shown = asdict(template) | {"idle": duration_text(template.idle)}
     del shown["pool"]
     shown |= spec | {

@@ -18,6 +18,7 @@ from moorage.core.admission.bars import (
     lacking_labels,
 )
 from moorage.core.admission.facts import Facts
+from moorage.core.admission.forecast.booked import BookedBar, booked_bar, span
 from moorage.core.admission.forecast.eta import (
     NEVER,
     Estimate,
@@ -50,6 +51,7 @@ CODES = {
     "labels": "its pool has fewer slots with the labels than the ticket needs",
     "paused": "the pool is paused",
     "quota": "its owner has as many units as the pool's quota permits",
+    "booked": "bookings need the units before its hold would end, or its own has not begun",
     "capacity": "its allocations do not fit into the ledger",
     "ahead": "other tickets are before it",
     "set_aside": "the free units are set aside for tickets before it",
@@ -204,7 +206,9 @@ def _any_of(
     found, waits_for = [], True
     for needs in ticket.alternatives:
         one = structs.replace(ticket, needs=needs, alternatives=())
-        barred = not ticket.forced and _barred(facts, one) is not None
+        barred = not ticket.forced and (
+            _barred(facts, one) is not None or _booked(facts, moment, one) is not None
+        )
         kept = waits_for and not barred
         standing = _alone(facts, moment, one, place, views, asking=True, aside=kept)
         waits_for = waits_for and not kept
@@ -253,6 +257,13 @@ def _alone(
         return Standing(
             position, found.seconds, barred.code, barred.text, found.overdue, share=share
         )
+    booked = _booked(facts, moment, ticket)
+    if booked is not None:
+        estimate = eta_of(facts, moment, ticket.needs, place, views)
+        seconds = _not_before(estimate.seconds, booked.start, moment.at)
+        if ticket.booking is None and _is_overtaken(facts, ticket):
+            seconds = None
+        return Standing(position, seconds, "booked", booked.text, share=share)
     if ticket.allocations is not None and ticket.detail:
         text = f"waiting for capacity: {ticket.detail}"
         return Standing(position, None, "capacity", text, share=share)
@@ -281,6 +292,20 @@ OVERTAKEN = "; newer requests go first"
 def _is_overtaken(facts: Facts, ticket: Lease) -> bool:
     """Would a later request go first in any line of a ticket, even if it has the same priority?"""
     return any(facts.pools[need.pool].spec.order == "newest" for need in ticket.needs)
+
+
+def _booked(facts: Facts, moment: Moment, ticket: Lease) -> BookedBar | None:
+    if ticket.forced or not (facts.holding or ticket.booking):
+        return None
+    return booked_bar(facts, moment, ticket)
+
+
+def _not_before(seconds: Range | None, start: int | None, at: Instant) -> Range | None:
+    """Return a range that begins when bookings let a ticket start; None: that is not known."""
+    if start is None:
+        return None
+    least = (start - at) / SECOND
+    return (least, least) if seconds is None else (max(least, seconds[0]), max(least, seconds[1]))
 
 
 def eta_of(
@@ -335,18 +360,6 @@ def binding(
     if opens is not None and opens > at:
         return Binding("pacing", f"pacing: next grant in {span(opens - at)}")
     return None
-
-
-def span(microseconds: int) -> str:
-    """Return a duration in words: `12 s`, `3 min`, `2 h 5 min`."""
-    seconds = max(1, -(-microseconds // SECOND))
-    if seconds < 120:
-        return f"{seconds} s"
-    minutes = -(-seconds // 60)
-    if minutes < 120:
-        return f"{minutes} min"
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min" if minutes else f"{hours} h"
 
 
 def _barred(facts: Facts, ticket: Lease) -> Binding | None:

@@ -9,6 +9,7 @@ import msgspec
 from msgspec import structs
 
 from moorage.core.admission.alternatives import pools_named
+from moorage.core.admission.forecast.booked import notice_of
 from moorage.core.admission.forecast.why import Standing
 from moorage.core.admission.handing_over import is_offered
 from moorage.core.admission.model import (
@@ -22,7 +23,7 @@ from moorage.core.admission.model import (
 from moorage.core.admission.requests import LeaseRequest, Proof
 from moorage.core.clock import SECOND
 from moorage.core.errors import Code, Error
-from moorage.core.ids import ConsumerId, LeaseId, ProviderId, is_normal
+from moorage.core.ids import BookingId, ConsumerId, LeaseId, ProviderId, is_normal
 from moorage.core.labels import check_labels
 from moorage.core.ledger.vocabulary import check_consumer_type
 from moorage.core.limits import (
@@ -336,15 +337,11 @@ def lease_id_of(text: str) -> LeaseId:
 
 
 async def lease_in_scope(request: Request[Any, Any]) -> LeaseId:
-    """Return the lease's id after checking the caller's scope. Raises ProblemError: 403.
-
-    A lease never gains pools, so a lease within the scope stays within it.
-    """
-    lease = lease_id(request)
-    if request.caller.scope is not None:
-        authorization.check_scope(
-            request.caller.scope, _pools(await request.service.admission.queries.lease(lease))
-        )
+    """Return the lease's id. It gains no pool, so it stays in scope. Raises ProblemError: 403."""
+    lease, scope = lease_id(request), request.caller.scope
+    if scope is not None:
+        view = await request.service.admission.queries.lease(lease)
+        authorization.check_scope(scope, _pools(view))
     return lease
 
 
@@ -431,6 +428,8 @@ def request_of(wanted: wire.LeaseWanted, owner: str, *, attended: bool = False) 
         cancel_running=wanted.supersede is not None and wanted.supersede.cancel_running,
         preemptible=microseconds_or_none("preemptible", wanted.preemptible),
         allocations=None if wanted.allocations is None else text_of(_holding(wanted.allocations)),
+        booking=None if wanted.booking is None else BookingId(uuid_of(wanted.booking, "booking")),
+        borrow=microseconds_or_none("borrow", wanted.borrow),
     )
     if not wanted.any_of:
         return asked
@@ -551,6 +550,9 @@ def lease_shown(view: LeaseView, mine: bool) -> wire.Lease:
         offer=None if lease.offer is None else _offer_shown(lease.offer, view),
         taken_from=lease.taken_from,
         kept=None if lease.kept is None else _kept_shown(lease.kept, view),
+        booking=lease.booking,
+        yields_to=lease.yields_to,
+        notice=notice_of(lease),
     )
 
 

@@ -155,6 +155,7 @@ def pool_shown(view: PoolView) -> wire.Pool:
         paused_until=time_or_none(view.paused_until),
         paused_by=pool.paused_by,
         overstay=None if view.overstay is None else _overstay_shown(view.overstay),
+        booked_until=time_or_none(pool.booked_until),
         first=None if view.first is None else lease_shown(view.first, mine=False),
         created_at=time_of(pool.created_at),
         updated_at=time_of(pool.updated_at),

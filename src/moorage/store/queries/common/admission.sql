@@ -165,7 +165,8 @@ SELECT name FROM pool WHERE wake_at <= $1 ORDER BY wake_at LIMIT $2;
 
 -- For the check: a row's columns in the order in which they are written.
 -- name: pools_snapshot --
-SELECT name, quota, gangs, wake_at, member_group, template, cohort, body FROM pool ORDER BY name;
+SELECT name, quota, gangs, wake_at, member_group, template, cohort, booked_until, body FROM pool
+ORDER BY name;
 
 -- Pools whose limits follow the members of a group of reporters.
 -- name: pools_by_members --
@@ -208,6 +209,33 @@ ORDER BY lease_need.pool, lease_need.arrival, lease_need.lease LIMIT $4;
 SELECT pool, at, lease, result, units, body FROM outcome
 WHERE (pool, at, lease, body) > ($1, $2, $3, $4)
 ORDER BY pool, at, lease, body LIMIT $5;
+
+-- name: pools_booked --
+SELECT name FROM pool WHERE booked_until IS NOT NULL ORDER BY name;
+
+-- name: bookings_snapshot --
+SELECT id, owner, key, ends_at, body FROM booking WHERE id > $1 ORDER BY id LIMIT $2;
+
+-- name: booking_needs_snapshot --
+SELECT booking, pool, ends_at FROM booking_need ORDER BY booking, pool;
+
+-- name: booking_load --
+SELECT body FROM booking WHERE id = $1;
+
+-- Bookings that end after a time, of one owner and of one pool, or of all.
+-- name: bookings_window --
+SELECT booking.body FROM booking
+WHERE booking.id > $1 AND booking.ends_at > $2 AND ($3::text IS NULL OR booking.owner = $3)
+    AND ($4::text IS NULL OR EXISTS (
+        SELECT 1 FROM booking_need WHERE booking_need.booking = booking.id AND booking_need.pool = $4
+    ))
+ORDER BY booking.id LIMIT $5;
+
+-- name: bookings_wipe --
+DELETE FROM booking;
+
+-- name: booking_needs_wipe --
+DELETE FROM booking_need;
 
 -- name: pools_wipe --
 DELETE FROM pool;

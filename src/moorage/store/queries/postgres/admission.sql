@@ -15,8 +15,10 @@ FROM unnest($1::bigint[]) AS r(arrivals)
 WHERE id >= (SELECT MAX(id) FROM admission_clock);
 
 -- Pools by name, pools of some leases, pools with slots of some names, and pools to be woken; if
--- one of them has gangs, all pools that have; and all pools of their cohorts. Each comes with its slots and, if it has a quota or
--- is to have one, with the units that each owner occupies.
+-- one of them has gangs, all pools that have; and all pools of their cohorts. Each comes with its
+-- slots and, if it has a quota or is to have one, with the units that each owner occupies. If it has
+-- bookings, or is to have some, with the units of its leases by the ends of their holds, its bookings
+-- that are not over, and the numbers of their tickets.
 -- name: pools_load --
 WITH named AS MATERIALIZED (
     SELECT ARRAY(
@@ -34,6 +36,8 @@ WITH named AS MATERIALIZED (
         ) AS woken
         UNION ALL SELECT name FROM pool
         WHERE member_group = ANY (ARRAY(SELECT json_array_elements_text($7)))
+        UNION ALL SELECT booking_need.pool FROM booking_need
+        WHERE booking_need.booking = ANY (ARRAY(SELECT json_array_elements_text($9)))
     ) AS names
 ), wanted AS MATERIALIZED (
     SELECT (SELECT names FROM named) || ARRAY(
@@ -57,6 +61,29 @@ SELECT pool.body,
             SELECT owner, SUM(units) AS held FROM lease_need
             WHERE lease_need.pool = pool.name AND state = 'granted' GROUP BY owner
         ) AS sums
+    ) END,
+    CASE WHEN pool.booked_until IS NOT NULL OR pool.name IN (
+        SELECT json_array_elements_text($8)
+    ) THEN (
+        SELECT COALESCE(json_agg(json_build_array(hold_until, booking, held))::text, '[]') FROM (
+            SELECT hold_until, booking, SUM(units) AS held FROM lease_need
+            WHERE lease_need.pool = pool.name AND state = 'granted' GROUP BY hold_until, booking
+        ) AS sums
+    ) END,
+    CASE WHEN pool.booked_until IS NOT NULL THEN (
+        SELECT '[' || string_agg(booking.body, ',') || ']'
+        FROM booking_need JOIN booking ON booking.id = booking_need.booking
+        WHERE booking_need.pool = pool.name AND booking_need.ends_at > (
+            SELECT alive_at - skew FROM service_clock ORDER BY id DESC LIMIT 1
+        )
+    ) END,
+    CASE WHEN pool.booked_until IS NOT NULL THEN (
+        SELECT json_object_agg(booking, tickets)::text FROM (
+            SELECT booking, COUNT(DISTINCT lease) AS tickets FROM lease_need
+            WHERE state = 'waiting' AND booking IS NOT NULL AND booking IN (
+                SELECT booking_need.booking FROM booking_need WHERE booking_need.pool = pool.name
+            ) GROUP BY booking
+        ) AS called
     ) END
 FROM pool WHERE pool.name = ANY ((SELECT names FROM wanted)::text[]);
 
@@ -209,12 +236,14 @@ WHERE pool = ANY (ARRAY(SELECT json_array_elements_text($1))) AND state = 'waiti
 GROUP BY pool, owner;
 
 -- name: pool_upsert --
-INSERT INTO pool (name, quota, gangs, wake_at, member_group, template, cohort, body)
+INSERT INTO pool (name, quota, gangs, wake_at, member_group, template, cohort, booked_until, body)
 SELECT unnest($1::text[]), unnest($2::bigint[]), unnest($3::bigint[]), unnest($4::bigint[]),
-    unnest($5::text[]), unnest($6::text[]), unnest($7::text[]), unnest($8::text[])
+    unnest($5::text[]), unnest($6::text[]), unnest($7::text[]), unnest($8::bigint[]),
+    unnest($9::text[])
 ON CONFLICT (name) DO UPDATE SET quota = excluded.quota, gangs = excluded.gangs,
     wake_at = excluded.wake_at, member_group = excluded.member_group,
-    template = excluded.template, cohort = excluded.cohort, body = excluded.body;
+    template = excluded.template, cohort = excluded.cohort, booked_until = excluded.booked_until,
+    body = excluded.body;
 
 -- name: pool_delete --
 DELETE FROM pool USING unnest($1::text[]) AS r(gone) WHERE name = r.gone;
@@ -264,16 +293,17 @@ ON CONFLICT (lease) DO UPDATE SET heard_until = excluded.heard_until, due = excl
 DELETE FROM lease_due USING unnest($1::text[]) AS r(gone) WHERE lease = r.gone;
 
 -- name: lease_need_upsert --
-INSERT INTO lease_need (pool, arrival, lease, rank, place, units, pull, forced, owner, state, token,
-    asked_at, granted_at, ended_at, cause)
+INSERT INTO lease_need (pool, arrival, lease, rank, place, units, pull, forced, owner, state,
+    token, asked_at, granted_at, ended_at, cause, hold_until, booking)
 SELECT unnest($1::text[]), unnest($2::bigint[]), unnest($3::text[]), unnest($4::bigint[]),
     unnest($5::bigint[]), unnest($6::bigint[]), unnest($7::boolean[]), unnest($8::boolean[]),
     unnest($9::text[]), unnest($10::text[]), unnest($11::text[]), unnest($12::bigint[]),
-    unnest($13::bigint[]), unnest($14::bigint[]), unnest($15::text[])
+    unnest($13::bigint[]), unnest($14::bigint[]), unnest($15::text[]), unnest($16::bigint[]),
+    unnest($17::text[])
 ON CONFLICT (pool, arrival, lease) DO UPDATE SET rank = excluded.rank,
     place = excluded.place, units = excluded.units, forced = excluded.forced,
     state = excluded.state, token = excluded.token, granted_at = excluded.granted_at,
-    ended_at = excluded.ended_at, cause = excluded.cause;
+    ended_at = excluded.ended_at, cause = excluded.cause, hold_until = excluded.hold_until;
 
 -- Must run before the lease is deleted, because that lists the pools.
 -- name: lease_need_delete --
@@ -290,6 +320,32 @@ WHERE lease.id = ANY ($1::text[]) AND lease.id = r.id AND lease_need.lease = lea
     AND lease_need.arrival = lease.arrival
     AND lease_need.pool = ANY (ARRAY(SELECT json_array_elements_text(lease.pools::json)))
     AND lease_need.pool <> ALL (ARRAY(SELECT json_array_elements_text(r.kept::json)));
+
+-- name: bookings_load --
+SELECT body FROM booking WHERE id = ANY (ARRAY(SELECT json_array_elements_text($1)));
+
+-- name: bookings_load_by_key --
+SELECT booking.body FROM json_array_elements($1) AS asked(value)
+    JOIN booking ON booking.owner = asked.value ->> 0 AND booking.key = asked.value ->> 1;
+
+-- name: booking_upsert --
+INSERT INTO booking (id, owner, key, ends_at, body)
+SELECT unnest($1::text[]), unnest($2::text[]), unnest($3::text[]), unnest($4::bigint[]),
+    unnest($5::text[])
+ON CONFLICT (id) DO UPDATE SET ends_at = excluded.ends_at, body = excluded.body;
+
+-- name: booking_need_delete --
+DELETE FROM booking_need USING unnest($1::text[]) AS r(gone) WHERE booking = r.gone;
+
+-- name: booking_need_insert --
+INSERT INTO booking_need (booking, pool, ends_at)
+SELECT unnest($1::text[]), unnest($2::text[]), unnest($3::bigint[]);
+
+-- name: bookings_over --
+DELETE FROM booking USING unnest($1::bigint[]) AS r(before) WHERE ends_at < r.before;
+
+-- name: booking_needs_over --
+DELETE FROM booking_need USING unnest($1::bigint[]) AS r(before) WHERE ends_at < r.before;
 
 -- name: outcome_insert --
 INSERT INTO outcome (pool, at, lease, result, units, body)
@@ -385,7 +441,8 @@ WHERE lease_need.pool = $1 AND lease_need.state = 'granted' AND lease_need.token
 -- name: lease_needs_snapshot --
 SELECT lease_need.pool, lease_need.arrival, lease_need.lease, lease_need.rank, lease_need.place,
     lease_need.units, lease_need.pull, lease_need.forced, lease_need.owner, lease_need.state, lease_need.token,
-    lease_need.asked_at, lease_need.granted_at, lease_need.ended_at, lease_need.cause
+    lease_need.asked_at, lease_need.granted_at, lease_need.ended_at, lease_need.cause,
+    lease_need.hold_until, lease_need.booking
 FROM json_array_elements($1) AS one(value) JOIN lease_need
     ON lease_need.pool = one.value ->> 0 AND lease_need.arrival = (one.value ->> 1)::bigint
     AND lease_need.lease = one.value ->> 2;

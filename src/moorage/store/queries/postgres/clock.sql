@@ -95,6 +95,9 @@ SELECT name, body FROM pool_template WHERE name = ANY (ARRAY(SELECT json_array_e
 -- name: slots_stored --
 SELECT pool, name, body FROM slot WHERE pool = ANY (ARRAY(SELECT json_array_elements_text($1)));
 
+-- name: bookings_stored --
+SELECT id, body FROM booking WHERE id = ANY (ARRAY(SELECT json_array_elements_text($1)));
+
 -- name: leases_stored --
 SELECT id, body FROM lease WHERE id = ANY (ARRAY(SELECT json_array_elements_text($1)));
 

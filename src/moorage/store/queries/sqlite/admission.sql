@@ -11,8 +11,10 @@ SELECT arrivals FROM admission_clock;
 UPDATE admission_clock SET arrivals = ?;
 
 -- Pools by name, pools of some leases, pools with slots of some names, and pools to be woken; if
--- one of them has gangs, all pools that have; and all pools of their cohorts. Each comes with its slots and, if it has a quota or
--- is to have one, with the units that each owner occupies.
+-- one of them has gangs, all pools that have; and all pools of their cohorts. Each comes with its
+-- slots and, if it has a quota or is to have one, with the units that each owner occupies. If it has
+-- bookings, or is to have some, with the units of its leases by the ends of their holds, its bookings
+-- that are not over, and the numbers of their tickets.
 -- name: pools_load --
 WITH named (name) AS (
     SELECT value FROM json_each(?1)
@@ -25,6 +27,8 @@ WITH named (name) AS (
         SELECT name FROM pool WHERE wake_at <= ?4 ORDER BY wake_at LIMIT ?5
     )
     UNION SELECT pool.name FROM json_each(?7) AS one JOIN pool ON pool.member_group = one.value
+    UNION SELECT booking_need.pool
+    FROM json_each(?9) AS one JOIN booking_need ON booking_need.booking = one.value
 ), wanted (name) AS (
     SELECT name FROM named
     UNION SELECT name FROM pool WHERE gangs > 0 AND EXISTS (
@@ -42,6 +46,27 @@ SELECT pool.body,
         SELECT json_group_object(owner, held) FROM (
             SELECT owner, SUM(units) AS held FROM lease_need INDEXED BY lease_need_held
             WHERE lease_need.pool = pool.name AND state = 'granted' GROUP BY owner
+        )
+    ) END,
+    CASE WHEN pool.booked_until IS NOT NULL OR pool.name IN (SELECT value FROM json_each(?8)) THEN (
+        SELECT json_group_array(json_array(hold_until, booking, held)) FROM (
+            SELECT hold_until, booking, SUM(units) AS held FROM lease_need INDEXED BY lease_need_held
+            WHERE lease_need.pool = pool.name AND state = 'granted' GROUP BY hold_until, booking
+        )
+    ) END,
+    CASE WHEN pool.booked_until IS NOT NULL THEN (
+        SELECT '[' || group_concat(booking.body, ',') || ']'
+        FROM booking_need JOIN booking ON booking.id = booking_need.booking
+        WHERE booking_need.pool = pool.name
+            AND booking_need.ends_at > (SELECT alive_at - skew FROM service_clock)
+    ) END,
+    CASE WHEN pool.booked_until IS NOT NULL THEN (
+        SELECT json_group_object(booking, tickets) FROM (
+            SELECT booking, COUNT(DISTINCT lease) AS tickets
+            FROM lease_need INDEXED BY lease_need_called
+            WHERE state = 'waiting' AND booking IS NOT NULL AND booking IN (
+                SELECT booking_need.booking FROM booking_need WHERE booking_need.pool = pool.name
+            ) GROUP BY booking
         )
     ) END
 FROM wanted JOIN pool ON pool.name = wanted.name;
@@ -180,11 +205,12 @@ WHERE pool IN (SELECT value FROM json_each(?1)) AND state = 'waiting'
 GROUP BY pool, owner;
 
 -- name: pool_upsert --
-INSERT INTO pool (name, quota, gangs, wake_at, member_group, template, cohort, body)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO pool (name, quota, gangs, wake_at, member_group, template, cohort, booked_until, body)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (name) DO UPDATE SET quota = excluded.quota, gangs = excluded.gangs,
     wake_at = excluded.wake_at, member_group = excluded.member_group,
-    template = excluded.template, cohort = excluded.cohort, body = excluded.body;
+    template = excluded.template, cohort = excluded.cohort, booked_until = excluded.booked_until,
+    body = excluded.body;
 
 -- name: pool_delete --
 DELETE FROM pool WHERE name = ?;
@@ -227,13 +253,13 @@ ON CONFLICT (lease) DO UPDATE SET heard_until = excluded.heard_until, due = excl
 DELETE FROM lease_due WHERE lease = ?;
 
 -- name: lease_need_upsert --
-INSERT INTO lease_need (pool, arrival, lease, rank, place, units, pull, forced, owner, state, token,
-    asked_at, granted_at, ended_at, cause)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO lease_need (pool, arrival, lease, rank, place, units, pull, forced, owner, state,
+    token, asked_at, granted_at, ended_at, cause, hold_until, booking)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (pool, arrival, lease) DO UPDATE SET rank = excluded.rank,
     place = excluded.place, units = excluded.units, forced = excluded.forced,
     state = excluded.state, token = excluded.token, granted_at = excluded.granted_at,
-    ended_at = excluded.ended_at, cause = excluded.cause;
+    ended_at = excluded.ended_at, cause = excluded.cause, hold_until = excluded.hold_until;
 
 -- Must run before the lease is deleted, because that lists the pools.
 -- name: lease_need_delete --
@@ -250,6 +276,29 @@ DELETE FROM lease_need WHERE (pool, arrival, lease) IN (
     FROM lease JOIN json_each(lease.pools) AS needed
     WHERE lease.id = ?1 AND needed.value NOT IN (SELECT value FROM json_each(?2))
 );
+
+-- name: bookings_load --
+SELECT body FROM booking WHERE id IN (SELECT value FROM json_each(?));
+
+-- name: bookings_load_by_key --
+SELECT booking.body FROM json_each(?) AS asked
+    JOIN booking ON booking.owner = asked.value ->> 0 AND booking.key = asked.value ->> 1;
+
+-- name: booking_upsert --
+INSERT INTO booking (id, owner, key, ends_at, body) VALUES (?, ?, ?, ?, ?)
+ON CONFLICT (id) DO UPDATE SET ends_at = excluded.ends_at, body = excluded.body;
+
+-- name: booking_need_delete --
+DELETE FROM booking_need WHERE booking = ?;
+
+-- name: booking_need_insert --
+INSERT INTO booking_need (booking, pool, ends_at) VALUES (?, ?, ?);
+
+-- name: bookings_over --
+DELETE FROM booking WHERE ends_at < ?;
+
+-- name: booking_needs_over --
+DELETE FROM booking_need WHERE ends_at < ?;
 
 -- name: outcome_insert --
 INSERT INTO outcome (pool, at, lease, result, units, body) VALUES (?, ?, ?, ?, ?, ?);
@@ -348,6 +397,7 @@ WHERE lease_need.pool = ?1 AND lease_need.state = 'granted' AND lease_need.token
 -- name: lease_needs_snapshot --
 SELECT lease_need.pool, lease_need.arrival, lease_need.lease, lease_need.rank, lease_need.place,
     lease_need.units, lease_need.pull, lease_need.forced, lease_need.owner, lease_need.state, lease_need.token,
-    lease_need.asked_at, lease_need.granted_at, lease_need.ended_at, lease_need.cause
+    lease_need.asked_at, lease_need.granted_at, lease_need.ended_at, lease_need.cause,
+    lease_need.hold_until, lease_need.booking
 FROM json_each(?1) AS one JOIN lease_need ON lease_need.pool = one.value ->> 0
     AND lease_need.arrival = one.value ->> 1 AND lease_need.lease = one.value ->> 2;

@@ -76,6 +76,9 @@ SELECT name, body FROM pool_template WHERE name IN (SELECT value FROM json_each(
 -- name: slots_stored --
 SELECT pool, name, body FROM slot WHERE pool IN (SELECT value FROM json_each(?));
 
+-- name: bookings_stored --
+SELECT id, body FROM booking WHERE id IN (SELECT value FROM json_each(?));
+
 -- name: leases_stored --
 SELECT id, body FROM lease WHERE id IN (SELECT value FROM json_each(?));
 

@@ -205,8 +205,10 @@ CREATE TABLE pool (
     body TEXT NOT NULL,
     member_group TEXT,
     template TEXT,
-    cohort TEXT
+    cohort TEXT,
+    booked_until INTEGER
 ) STRICT;
+CREATE INDEX pool_booked ON pool (name) WHERE booked_until IS NOT NULL;
 CREATE INDEX pool_wake_at ON pool (wake_at) WHERE wake_at IS NOT NULL;
 CREATE INDEX pool_gangs ON pool (name) WHERE gangs > 0;
 CREATE INDEX pool_member_group ON pool (member_group) WHERE member_group IS NOT NULL;
@@ -278,14 +280,37 @@ CREATE TABLE lease_need (
     granted_at INTEGER,
     ended_at INTEGER,
     cause TEXT,
+    hold_until INTEGER,
+    booking TEXT,
     PRIMARY KEY (pool, arrival, lease)
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX lease_need_called ON lease_need (booking)
+    WHERE state = 'waiting' AND booking IS NOT NULL;
 -- The index contains all columns that decide which tickets of a line are certain to be passed over.
 CREATE INDEX lease_need_line ON lease_need (pool, rank, place, arrival, owner, units, forced)
     WHERE state = 'waiting';
 CREATE INDEX lease_need_held ON lease_need (pool, granted_at) WHERE state = 'granted';
 CREATE INDEX lease_need_past ON lease_need (pool, ended_at)
     WHERE state = 'ended' AND granted_at IS NOT NULL;
+
+-- Bookings, by the wall clock. One row in `booking_need` for each pool, as long as it is not
+-- cancelled.
+CREATE TABLE booking (
+    id TEXT PRIMARY KEY NOT NULL,
+    owner TEXT NOT NULL,
+    key TEXT NOT NULL,
+    ends_at INTEGER NOT NULL,
+    body TEXT NOT NULL,
+    UNIQUE (owner, key)
+) STRICT;
+CREATE INDEX booking_ends_at ON booking (ends_at);
+CREATE TABLE booking_need (
+    booking TEXT NOT NULL,
+    pool TEXT NOT NULL,
+    ends_at INTEGER NOT NULL,
+    PRIMARY KEY (booking, pool)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX booking_need_pool ON booking_need (pool, ends_at);
 
 -- The results of starts; `units` is the pool's limit at that time.
 CREATE TABLE outcome (
