@@ -37,7 +37,7 @@ WITH named AS MATERIALIZED (
         UNION ALL SELECT name FROM pool
         WHERE member_group = ANY (ARRAY(SELECT json_array_elements_text($7)))
         UNION ALL SELECT booking_need.pool FROM booking_need
-        WHERE booking_need.booking = ANY (ARRAY(SELECT json_array_elements_text($9)))
+        WHERE booking_need.booking = ANY (ARRAY(SELECT json_array_elements_text($10)))
     ) AS names
 ), wanted AS MATERIALIZED (
     SELECT (SELECT names FROM named) || ARRAY(
@@ -63,7 +63,7 @@ SELECT pool.body,
         ) AS sums
     ) END,
     CASE WHEN pool.booked_until IS NOT NULL OR pool.name IN (
-        SELECT json_array_elements_text($8)
+        SELECT json_array_elements_text($9)
     ) THEN (
         SELECT COALESCE(json_agg(json_build_array(hold_until, booking, held))::text, '[]') FROM (
             SELECT hold_until, booking, SUM(units) AS held FROM lease_need

@@ -28,7 +28,7 @@ WITH named (name) AS (
     )
     UNION SELECT pool.name FROM json_each(?7) AS one JOIN pool ON pool.member_group = one.value
     UNION SELECT booking_need.pool
-    FROM json_each(?9) AS one JOIN booking_need ON booking_need.booking = one.value
+    FROM json_each(?10) AS one JOIN booking_need ON booking_need.booking = one.value
 ), wanted (name) AS (
     SELECT name FROM named
     UNION SELECT name FROM pool WHERE gangs > 0 AND EXISTS (
@@ -48,7 +48,7 @@ SELECT pool.body,
             WHERE lease_need.pool = pool.name AND state = 'granted' GROUP BY owner
         )
     ) END,
-    CASE WHEN pool.booked_until IS NOT NULL OR pool.name IN (SELECT value FROM json_each(?8)) THEN (
+    CASE WHEN pool.booked_until IS NOT NULL OR pool.name IN (SELECT value FROM json_each(?9)) THEN (
         SELECT json_group_array(json_array(hold_until, booking, held)) FROM (
             SELECT hold_until, booking, SUM(units) AS held FROM lease_need INDEXED BY lease_need_held
             WHERE lease_need.pool = pool.name AND state = 'granted' GROUP BY hold_until, booking
