@@ -248,8 +248,9 @@ class _Scan:
             if not pool.yields and pool.spec.cohort is None:
                 continue
             now = self.draft.pool(pool.name)
-            ready = now.waiting and not now.paused and pacing.is_open(now, self.moment.at)
-            if ready and yielding(self.facts, pool):
+            booked = now.booked_until is not None  # a booking may be what tickets wait for
+            ready = not (booked or now.paused) and pacing.is_open(now, self.moment.at)
+            if ready and now.waiting and yielding(self.facts, pool):
                 pools.append(pool.name)
         if not pools:
             return

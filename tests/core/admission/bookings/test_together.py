@@ -17,6 +17,7 @@ from moorage.core.admission.templates import TemplateWish
 from moorage.core.clock import HOUR, SECOND, Instant
 from moorage.core.errors import Code
 from moorage.core.ids import LeaseId
+from moorage.core.share_values import FairShare
 from tests.core.admission.build import START, Refused, World, make_ask, spec
 
 A, B = {"a": 1}, {"b": 1}
@@ -455,3 +456,56 @@ def test_leases_above_a_booking_that_was_made_smaller_still_count() -> None:
     world.alter("b", needs=(Need("p", 1),))
     with Refused(Code.BOOKED):
         world.book("c", {"p": 1}, (30, 100))
+
+
+def test_a_cohort_and_bookings_refuse_each_other() -> None:
+    """What a pool lends could not be kept for a booking."""
+    world = World()
+    world.pool("p", 1, cohort="c")
+    with Refused(Code.INVALID):
+        world.book("b", {"p": 1}, (100, 200))
+    with Refused(Code.INVALID):
+        world.pool("q", 1, cohort="c", book_ahead=HOUR)
+    world.pool("q", 1)
+    world.book("b", {"q": 1}, (100, 200))
+    with Refused(Code.INVALID):
+        world.pool("q", 1, cohort="c")
+    world.cancel("b")
+    world.wait(1)
+    world.pool("q", 1, cohort="c")
+
+
+def test_units_of_a_fair_share_are_booked_alone() -> None:
+    """As they are asked for: a request for its units could name no other pool."""
+    world = World()
+    world.pool("p", 2, fair_share=FairShare(by="owner", half_life=HOUR))
+    world.pool("q", 2)
+    with Refused(Code.INVALID):
+        world.book("b", {"p": 1, "q": 1}, (100, 200))
+    world.book("b", {"p": 1}, (100, 200))
+
+
+def test_a_booking_goes_before_a_smaller_share() -> None:
+    """Its units are kept for it, whatever its owner has used before."""
+    world = World()
+    world.pool("p", 1, ttl=HOUR, fair_share=FairShare(by="owner", half_life=HOUR))
+    world.ask("used", owner="me", hold=50 * SECOND)
+    world.book("b", {"p": 1}, (100, 200))
+    world.wait(60)
+    assert world.states() == {"used": "hold_over"}
+    world.ask("other", owner="other", hold=200 * SECOND)
+    world.ask("mine", owner="me", booking="b")
+    assert world.states() == {"used": "hold_over", "other": "w", "mine": "w"}
+    world.wait(41)
+    assert world.states() == {"used": "hold_over", "other": "w", "mine": "g"}
+
+
+def test_where_units_are_booked_nobody_is_asked_to_stop() -> None:
+    """What the ticket waits for may be the booking; the control asks once that is over."""
+    world = one()
+    world.ask("low", preemptible=10 * SECOND, hold=90 * SECOND)
+    world.ask("high", priority=1, hold=300 * SECOND)
+    assert world.lease("low").stop_until is None
+    world.cancel("b")
+    world.sweep()
+    assert world.lease("low").preempted_by == "high"

@@ -22,6 +22,7 @@ from moorage.core.admission.calendar.profile import FOREVER, Profile, of_pool
 from moorage.core.admission.facts import Changes, Facts
 from moorage.core.admission.model import Lease, Need, Pool, first_end
 from moorage.core.admission.requests import LeaseRequest, check_duration, pools_of
+from moorage.core.admission.sharing import fair_share
 from moorage.core.admission.units import limit_asked, units_by_pool
 from moorage.core.clock import DAY, HOUR, Instant
 from moorage.core.counting import counted
@@ -306,8 +307,16 @@ def _check_needs(facts: Facts, needs: tuple[Need, ...], *, closure: bool) -> lis
         if need.wanted:
             raise Error(Code.INVALID, "A booking is for units, not for labels: omit labels.")
     pools = pools_of(facts, needs)
+    if len(pools) > 1:
+        fair_share.check_alone(pools)
     units = units_by_pool(needs)
     for pool in pools:
+        if pool.spec.cohort is not None:
+            raise Error(
+                Code.INVALID,
+                f"Pool '{pool.name}' is in a cohort, whose pools lend each other units: they cannot"
+                " be booked.",
+            )
         most = limit_asked(facts, pool)
         if units[pool.name] > most and pool.spec.per_member is None:
             raise Error(

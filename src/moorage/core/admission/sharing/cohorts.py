@@ -147,6 +147,10 @@ def check_cohort(spec: PoolSpec) -> None:
             "A pool of a cohort needs a limit: named slots, and units for each member of a group,"
             " cannot be lent.",
         )
+    if spec.book_ahead is not None:
+        raise Error(
+            Code.INVALID, "Units of a pool in a cohort cannot be booked: omit book_ahead."
+        )
     for name, value in (("lending", spec.lending), ("borrowing", spec.borrowing)):
         if value is not None and not 0 <= value <= MAX_INT:
             raise Error(Code.INVALID, f"{name} must be from 0 to {MAX_INT}.")
@@ -161,6 +165,12 @@ def check_joins(facts: Facts, before: Pool | None, spec: PoolSpec) -> None:
             Code.INVALID,
             f"Tickets in the line of pool '{before.name}' also need other pools, so it cannot join"
             " a cohort yet.",
+        )
+    if before is not None and before.booked_until is not None:
+        raise Error(
+            Code.INVALID,
+            f"Pool '{before.name}' has bookings, so it cannot join a cohort: cancel them, or wait"
+            " until they are over.",
         )
     there = sum(pool.spec.cohort == spec.cohort for pool in facts.pools.values())
     if there >= COHORT_POOLS_MAX:
