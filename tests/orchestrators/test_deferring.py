@@ -18,12 +18,17 @@ SECONDS = 120.0
 pytestmark = pytest.mark.parametrize("orchestrator", ["airflow"], indirect=True)
 
 
+@pytest.fixture(scope="module")
+def triggerers(orchestrator: Airflow) -> Iterator[None]:
+    """Leave no triggerer running beside the tests of other files."""
+    yield
+    orchestrator.triggerer().stop(signal.SIGKILL)
+
+
 @pytest.fixture
-def triggerer(orchestrator: Airflow) -> Iterator[Server]:
+def triggerer(orchestrator: Airflow, triggerers: None) -> Server:
     """Return a running triggerer."""
-    made = orchestrator.triggerer()
-    yield made
-    made.stop(signal.SIGKILL)
+    return orchestrator.triggerer()
 
 
 def deferred(orchestrator: Airflow, client: Client, run: str, pool: str) -> Lease:
@@ -67,14 +72,13 @@ def test_a_killed_triggerer_loses_nothing(
         ticket = deferred(orchestrator, client, run, pool)
         triggerer.stop(signal.SIGKILL)
         waited_for(client, pool, ticket.id, by_a_program=False)
-        again = orchestrator.triggerer()
+        orchestrator.triggerer()
         waited_for(client, pool, ticket.id, by_a_program=True)
     gate.arrived(1)
     (held,) = leases(client, pool, "granted")
     assert held.id == ticket.id
     gate.let_go()
     assert orchestrator.ended(run) == orchestrator.completed
-    again.stop(signal.SIGKILL)
 
 
 def test_a_cancelled_task_is_passed_over(

@@ -15,7 +15,7 @@ from moorage.client import Client
 from moorage.wire.admission import LeaseWanted, NeedWanted
 from tests.client.leasing.pools import leases, waited_for
 from tests.e2e.support.carried import eventually
-from tests.e2e.support.server import Server
+from tests.e2e.support.server import NotStarted, Server
 from tests.integrations.webhooks.conftest import Notifies
 from tests.integrations.webhooks.receiver import Received, Receiver
 
@@ -107,6 +107,42 @@ def test_a_post_without_success_is_repeated(
     assert all(post.target == "/hook" for post in posts)
     if status != 302:
         assert posts[0].id == posts[1].id != posts[2].id
+
+
+def test_a_folder_has_one_process(
+    hook: Hook, notifies: Notifies, receiver: Receiver, tmp_path: Path
+) -> None:
+    """A second one would post all twice. The control: after the first has ended, it starts."""
+    first = hook.started(receiver.url)
+    with pytest.raises(NotStarted, match=r"state is in use by another process, .*notify\.lock"):
+        hook.started(receiver.url)
+    assert first.process.poll() is None
+    first.stop(signal.SIGKILL)
+    hook.started(receiver.url)
+
+
+@pytest.mark.parametrize("blocks", ["0", "unlimited"])
+def test_a_folder_that_cannot_be_written(
+    served: tuple[str, str], receiver: Receiver, tmp_path: Path, blocks: str
+) -> None:
+    """It is refused at once: otherwise each post would be repeated for ever. 0 is a full disk.
+
+    The control has room; it is refused for the next mistake, a place that is none.
+    """
+    (tmp_path / "hooks.toml").write_text(f'[ci]\nurl = "{receiver.url}"\n')
+    (tmp_path / "ci.cursor").write_text("no place")
+    command = f'ulimit -f {blocks}; exec "$0" -m moorage notify --hooks hooks.toml --state .'
+    done = subprocess.run(
+        ["sh", "-c", command, sys.executable],
+        env={**os.environ, "MOORAGE_URL": served[0], "MOORAGE_TOKEN": served[1]},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert ("cannot use .: File too large" in done.stderr) == (blocks == "0")
+    assert ("is not a place in the feed" in done.stderr) == (blocks == "unlimited")
 
 
 def test_killed_between_a_post_and_its_place(client: Client, pool: str, hook: Hook) -> None:

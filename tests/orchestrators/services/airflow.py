@@ -21,6 +21,7 @@ class Airflow(Orchestrator):
     name = "airflow"
     completed = "success"
     cancelled = "failed"
+    _triggerer: Server | None = None
 
     def up(self) -> None:
         """Make the database, store the DAGs in it, and start the two processes."""
@@ -49,10 +50,15 @@ class Airflow(Orchestrator):
         )
 
     def triggerer(self) -> Server:
-        """Start a triggerer, which waits in place of deferred tasks."""
-        return self.server(
-            ["airflow", "triggerer", "--skip-serve-logs"], "(?P<url>Starting the triggerer)"
-        )
+        """Return a running triggerer, which waits in place of deferred tasks; start one if needed.
+
+        Its start takes long, so tests share it.
+        """
+        if self._triggerer is None or self._triggerer.process.poll() is not None:
+            self._triggerer = self.server(
+                ["airflow", "triggerer", "--skip-serve-logs"], "(?P<url>Starting the triggerer)"
+            )
+        return self._triggerer
 
     def command(self, *words: str) -> None:
         """Run a command of Airflow."""

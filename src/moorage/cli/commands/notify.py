@@ -4,7 +4,7 @@ import os
 import signal
 import sys
 import threading
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import Any
 
 import click
@@ -37,35 +37,48 @@ def notify(path: str, folder: str, server: Words) -> None:
 
     It also waits in place of tickets that name a hook, if the hook says so.
     """
-    from moorage.integrations.webhooks.attending import Attending
-    from moorage.integrations.webhooks.cursor_files import CursorFile
-    from moorage.integrations.webhooks.following import Following
+    from moorage.integrations.webhooks.cursor_files import InUseError, only_user_of
     from moorage.integrations.webhooks.hook_files import HooksError, hooks_in
 
     transport, stopped = _transport(server), threading.Event()
-    try:
-        hooks = hooks_in(path)
-        os.makedirs(folder, mode=0o700, exist_ok=True)
-        work: list[Any] = []
-        for hook in hooks:
-            following = Following(transport, hook, CursorFile(folder, hook.name), stopped, _log)
-            work.append(following)
-            if hook.attend:
-                work.append(Attending(transport, following, stopped, _log))
-    except (HooksError, ValueError) as error:
-        raise Failure(USAGE, str(error)) from None
-    except OSError as error:
-        raise Failure(USAGE, f"cannot use {error.filename}: {error.strerror}") from None
-    # What is being posted then is posted again after the next start.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    failed = threading.Event()
-    for one in work:
-        threading.Thread(target=_supervised, args=(one, stopped, failed), daemon=True).start()
-    say(f"moorage: posting to {', '.join(hook.name for hook in hooks)}", err=True)
-    with suppress(KeyboardInterrupt):
-        stopped.wait()
+    with ExitStack() as held:
+        try:
+            hooks = hooks_in(path)
+            held.enter_context(only_user_of(folder))
+            work = _work(transport, hooks, folder, stopped)
+        except InUseError as error:
+            raise Failure(FAILED, str(error)) from None
+        except (HooksError, ValueError) as error:
+            raise Failure(USAGE, str(error)) from None
+        except OSError as error:
+            raise Failure(
+                USAGE, f"cannot use {error.filename or folder}: {error.strerror}"
+            ) from None
+        # What is being posted then is posted again after the next start.
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+        failed = threading.Event()
+        for one in work:
+            threading.Thread(target=_supervised, args=(one, stopped, failed), daemon=True).start()
+        say(f"moorage: posting to {', '.join(hook.name for hook in hooks)}", err=True)
+        with suppress(KeyboardInterrupt):
+            stopped.wait()
     if failed.is_set():
         raise Failure(FAILED, "it has ended by an error of its own, which stands above")
+
+
+def _work(transport: Any, hooks: Any, folder: str, stopped: threading.Event) -> list[Any]:
+    """Return what is to run, each part in a thread. Raises OSError, ValueError."""
+    from moorage.integrations.webhooks.attending import Attending
+    from moorage.integrations.webhooks.cursor_files import CursorFile
+    from moorage.integrations.webhooks.following import Following
+
+    work: list[Any] = []
+    for hook in hooks:
+        following = Following(transport, hook, CursorFile(folder, hook.name), stopped, _log)
+        work.append(following)
+        if hook.attend:
+            work.append(Attending(transport, following, stopped, _log))
+    return work
 
 
 def _transport(server: Words) -> Any:

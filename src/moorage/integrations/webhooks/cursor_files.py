@@ -1,11 +1,50 @@
 """The place of a hook in the feed, in a file that a crash leaves whole."""
 
 import json
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
+from moorage.client.run.locks import locked_file
 from moorage.client.run.private_file import write_private
+
+LOCK = "notify.lock"
+
+
+class InUseError(Exception):
+    """Another process uses the folder: each post would be sent twice."""
+
+
+@contextmanager
+def only_user_of(folder: str) -> Iterator[None]:
+    """Make a folder for places if it is missing, and refuse it to other processes meanwhile.
+
+    Raises InUseError, OSError: no place could be stored there.
+    """
+    lock = os.path.join(folder, LOCK)
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    with ExitStack() as held:
+        try:
+            held.enter_context(locked_file(lock, wait=False))
+        except BlockingIOError:
+            raise InUseError(
+                f"{folder} is in use by another process, which holds {lock}; stop it first"
+            ) from None
+        _tried(folder)
+        yield
+
+
+def _tried(folder: str) -> None:
+    """Write a file there, which nobody sees. Raises OSError, with the folder as its file."""
+    try:
+        with tempfile.TemporaryFile(dir=folder, buffering=0) as file:
+            file.write(b"x")
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, folder) from None
 
 
 class Place(NamedTuple):
