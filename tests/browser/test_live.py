@@ -44,7 +44,9 @@ def test_what_is_typed_before_the_stream_speaks_stays(open_page: Open) -> None:
     field = page.locator("input[name=pool]")
     field.click()
     page.keyboard.type("gp")
-    before = page.evaluate("[...document.getElementById('main').children].map(one => one.localName)")
+    before = page.evaluate(
+        "[...document.getElementById('main').children].map(one => one.localName)"
+    )
     (stream,) = held
     stream.continue_()
     watched.live()
