@@ -71,7 +71,7 @@ TESTS = {
     ),
     SHARES: tuple(
         f"tests/core/admission/sharing/test_{name}.py"
-        for name in ("preemption", "cohorts", "fair_share")
+        for name in ("together", "preemption", "cohorts", "fair_share")
     ),
     SEARCH: ("tests/core/ledger/search/combine/test_related_groups.py",),
     CLIENT: (
