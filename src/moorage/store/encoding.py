@@ -1,6 +1,6 @@
 """Encodes values as JSON text for rows and for parameters of statements."""
 
-from collections.abc import Iterable
+from collections.abc import Collection
 
 from msgspec import json
 
@@ -12,6 +12,6 @@ def encode(value: object) -> str:
     return _encoder.encode(value).decode()
 
 
-def key_set(keys: Iterable[str]) -> str:
+def key_set(keys: Collection[str]) -> str:
     """Return a set of keys as the single parameter of a set statement."""
-    return encode(sorted(keys))
+    return encode(sorted(keys)) if keys else "[]"

@@ -52,6 +52,7 @@ OTHER = {
     "allocations": taking("VCPU"),
     "group": "g",
     "alternatives": ((Need("p", 1),), (Need("q", 1),)),
+    "preemptible": 1,
 }
 """What makes another request of `REQUEST`."""
 
@@ -94,10 +95,12 @@ def test_the_order_of_members_makes_no_other_request() -> None:
 def test_digests_do_not_change() -> None:
     """Digests are stored with leases, and processes of other releases compare them."""
     whole = structs.replace(REQUEST, **OTHER)
-    grouped = structs.replace(whole, alternatives=())
+    rigid = structs.replace(whole, preemptible=None)
+    grouped = structs.replace(rigid, alternatives=())
     plain = structs.replace(grouped, group="")
-    digests = [digest_of(one)[:12] for one in (REQUEST, plain, grouped, whole)]
+    digests = [digest_of(one)[:12] for one in (REQUEST, plain, grouped, rigid)]
     assert digests == ["6c21acdbab61", "123d3d9fcfea", "81757b495ee5", "df7a9447b1d5"]
+    assert digest_of(whole)[:12] == "a030a1c0271d"
 
 
 def test_how_a_request_chooses_counts() -> None:

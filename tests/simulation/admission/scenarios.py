@@ -6,12 +6,7 @@ from random import Random
 
 from msgspec import structs
 
-from moorage.core.admission.model import (
-    Need,
-    Pacing,
-    PoolSpec,
-    Slot,
-)
+from moorage.core.admission.model import Need, Pacing, PoolSpec, Slot
 from moorage.core.clock import Instant
 from moorage.core.share_values import FairShare
 from moorage.wire.enums import Order
@@ -65,7 +60,9 @@ def specs_of(random: Random, plain: dict[str, PoolSpec]) -> dict[str, PoolSpec]:
     for name, spec in plain.items():
         made = on_demand and spec.limit is not None and random.random() < 0.7
         fresh = TEMPLATE.replace("*", name.removeprefix("pool/")) if made else name
-        found[fresh] = structs.replace(spec, order=order)
+        found[fresh] = structs.replace(
+            spec, order=order, fair_share=None if order == "newest" else spec.fair_share
+        )
     made_specs = [spec for name, spec in found.items() if is_made(name)]
     # All pools of a template have its settings.
     return {name: made_specs[0] if is_made(name) else spec for name, spec in found.items()}
@@ -149,6 +146,9 @@ def alternatives(random: Random, pools: dict[str, PoolSpec]) -> tuple[tuple[Need
         needs = tuple(Need(name, random.randrange(1, most(pools[name]) + 1)) for name in names)
         if needs not in found:
             found.append(needs)
+    named = {need.pool for needs in found for need in needs}
+    if len(named) > 1 and any(pools[name].fair_share is not None for name in named):
+        return ()  # a request for units of such a pool can name no other pool
     return tuple(found) if len(found) > 1 else ()
 
 

@@ -72,7 +72,7 @@ TESTS = {
     ),
     SHARES: tuple(
         f"tests/core/admission/sharing/test_{name}.py"
-        for name in ("preemption", "cohorts", "fair_share")
+        for name in ("together", "preemption", "cohorts", "fair_share")
     ),
     BOOKINGS: ("tests/core/admission/bookings", "tests/service/admission/test_bookings.py"),
     SEARCH: ("tests/core/ledger/search/combine/test_related_groups.py",),

@@ -105,8 +105,12 @@ SHARING_BUGS = (
         "I28",
         "equal priorities preempt each other for ever",
         f"{CORE}/sharing/preemption.py",
-        "return lease.priority < ticket.priority",
-        "return lease.priority <= ticket.priority",
+        """        if lease.priority != ticket.priority:
+            return lease.priority < ticket.priority
+""",
+        """        if lease.priority <= ticket.priority:
+            return True
+""",
         SHARES,
     ),
     Bug(
@@ -115,6 +119,22 @@ SHARING_BUGS = (
         f"{CORE}/expiry.py",
         '        return "superseded" if lease.preempted_by is None else "preempted"\n',
         '        return "superseded"\n',
+        SHARES,
+    ),
+    Bug(
+        "I28",
+        "outages before it was asked to stop lengthen the grace of a holder",
+        f"{CORE}/sharing/preemption.py",
+        "stop_downtime=self._moment.at - self._moment.alive,",
+        "stop_downtime=0,",
+        SHARES,
+    ),
+    Bug(
+        "I26",
+        "the receiver of a lease pays for the time of the giver",
+        f"{CORE}/sharing/fair_share.py",
+        "    ended = structs.replace(pool, sharing=returns(pool, old, units, at, used=True))\n",
+        "    ended = pool\n",
         SHARES,
     ),
     Bug(

@@ -88,7 +88,8 @@ class Draft:
 
         `kept` is the tag of the ticket or lease whose place it takes; None: it takes none.
         """
-        pool = self.pool(ticket.needs[0].pool)
+        name = ticket.needs[0].pool
+        pool = self.changes.pools.get(name) or self.facts.pools[name]
         shared = pool.sharing is not None or pool.spec.fair_share is not None
         if shared and not ticket.newest and not is_gang(ticket.needs):
             ticket = fair_share.tagged(pool, ticket, self.moment.at, kept)
@@ -108,7 +109,7 @@ class Draft:
         gang = len(needed) > 1
         taken = needed if lines is ticket.needs else units_by_pool(ticket.needs)
         for name in needed:
-            pool = self.pool(name)
+            pool = self.changes.pools.get(name) or self.facts.pools[name]
             in_use, paced_at = pool.occupied, pool.paced_at
             units, yields = taken.get(name, 0), pool.yields
             if granted and units:

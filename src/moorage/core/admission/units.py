@@ -69,7 +69,9 @@ def limit_of(facts: Facts, pool: Pool) -> int:
 
 def most_of(facts: Facts, pool: Pool) -> int:
     """Return the most units that one ticket may need: a pool's units, and what it may borrow."""
-    return limit_of(facts, pool) + pool.spec.borrowing
+    if pool.spec.limit is not None:
+        return pool.spec.limit + pool.spec.borrowing
+    return limit_of(facts, pool)
 
 
 def limit_asked(facts: Facts, pool: Pool) -> int:

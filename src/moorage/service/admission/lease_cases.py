@@ -202,6 +202,8 @@ def digest_of(request: LeaseRequest) -> str:
     if request.alternatives:
         asked["any_of"] = to_builtins(request.alternatives)
         asked["in_order"] = request.in_order
+    if request.preemptible is not None:
+        asked["preemptible"] = request.preemptible
     return _digest(asked)
 
 

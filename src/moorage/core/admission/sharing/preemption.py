@@ -36,6 +36,7 @@ from moorage.core.admission.sharing.fair_share import sharer_of, weight_of
 from moorage.core.admission.units import units_by_pool
 from moorage.core.clock import Instant
 from moorage.core.ids import LeaseId
+from moorage.core.service_time import Moment
 
 FRONT = 16
 """Tickets at the front of a line for which leases may be stopping at once."""
@@ -59,10 +60,10 @@ class Stopping:
         facts: Facts,
         pools: dict[str, Pool],
         slots: Callable[[str], dict[str, Slot]],
-        at: Instant,
+        moment: Moment,
     ) -> None:
         """Args: the facts, with the leases that may be asked; pools and slots after all grants."""
-        self._at = at
+        self._moment = moment
         self._pools = pools
         self._slots: dict[str, dict[str, Slot]] = {
             name: slots(name) for name, pool in self._pools.items() if pool.spec.limit is None
@@ -105,8 +106,12 @@ class Stopping:
             self._closed.update(need.pool for need in ticket.needs)
             return
         for lease in found:
-            until = Instant(self._at + (lease.preemptible or 0))
-            self.asked[lease.id] = structs.replace(lease, stop_until=until, preempted_by=ticket.id)
+            self.asked[lease.id] = structs.replace(
+                lease,
+                stop_until=Instant(self._moment.at + (lease.preemptible or 0)),
+                stop_downtime=self._moment.at - self._moment.alive,
+                preempted_by=ticket.id,
+            )
         sharing = self._pools[known[0].pool].sharing
         by_share = any(
             one.priority == ticket.priority and one.needs[0].pool == known[0].pool for one in found

@@ -23,7 +23,7 @@ WHERE ended_at > $1 AND ended_at <= COALESCE(
 -- name: line_ahead --
 SELECT count(*) FROM lease_need
 WHERE pool = $1 AND state = 'waiting' AND lease <> $2
-    AND (rank, place) < ($3, $4);
+    AND (rank, place, arrival) < ($3, $4, $5);
 
 -- name: lease_load --
 SELECT lease.body, lease_due.heard_until
