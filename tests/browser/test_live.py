@@ -1,5 +1,7 @@
 """An open page stays current."""
 
+from playwright.sync_api import Page, Route
+
 from tests.browser.conftest import Open
 from tests.browser.example_ledger import POOL, ExampleLedger
 
@@ -17,6 +19,43 @@ def test_changes_appear_in_place(open_page: Open, ledger: ExampleLedger) -> None
     ledger.native.ask("PUT", f"/v1/pools/{POOL}", {"limit": 6, "hold": 1200, "pacing": None})
     page.wait_for_function("() => document.querySelector('[data-sum=units]').textContent === '6'")
     assert page.input_value("input[name=reason]") == "half a sentence"
+    assert watched.problems == []
+
+
+def stream_held(page: Page) -> list[Route]:
+    """Return where the next stream of a page will be, which does not go on by itself."""
+    held: list[Route] = []
+
+    def go_on(route: Route) -> None:
+        if route.request.resource_type == "eventsource":
+            held.append(route)
+        else:
+            route.continue_()
+
+    page.route("**/ui/leases", go_on)
+    return held
+
+
+def test_what_is_typed_before_the_stream_speaks_stays(open_page: Open) -> None:
+    """The first state that the server sends changes nothing of a page that is current."""
+    watched = open_page("/ui")
+    page, held = watched.page, stream_held(watched.page)
+    watched.go("/ui/leases")
+    field = page.locator("input[name=pool]")
+    field.click()
+    page.keyboard.type("gp")
+    before = page.evaluate(
+        "[...document.getElementById('main').children].map(one => one.localName)"
+    )
+    (stream,) = held
+    stream.continue_()
+    watched.live()
+    after = page.evaluate("[...document.getElementById('main').children].map(one => one.localName)")
+    assert after == before
+    page.keyboard.type("u")
+    assert field.input_value() == "gpu"
+    page.locator("h1").click()
+    page.wait_for_url("**/ui/leases?pool=gpu*")
     assert watched.problems == []
 
 

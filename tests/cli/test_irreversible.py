@@ -131,6 +131,23 @@ def test_the_question_is_about_what_ends(cli: Cli, only: tuple[str, ...], asks: 
         assert exit_code_of(process, terminal) == 1
 
 
+def test_the_question_names_the_holder(cli: Cli) -> None:
+    """An id says nothing to people; who ends a ticket ends no job."""
+    pool = f"pool-{uuid4()}"
+    cli.answer("pool", "create", pool, "--limit", "1")
+    lease, ticket = (cli.ask(pool, labels={"host": name}) for name in ("ci-7", "ci-8"))
+    for one, name, rest in (
+        (lease, b"ci-7", b", whatever its holder does"),
+        (ticket, b"ci-8", b""),
+    ):
+        with at_terminal(cli.folder, "lease", "revoke", one) as (process, terminal):
+            asked = b" ".join(read_until(terminal, b"[y/N]").split())
+            assert f"End {one} of ".encode() + name in asked
+            assert f"{pool}=1".encode() + rest + b"? [y/N]" in asked
+            os.write(terminal, b"n\n")
+            assert exit_code_of(process, terminal) == 1
+
+
 @pytest.mark.parametrize("name", sorted(FINAL))
 def test_elsewhere_what_is_final_wants_yes(cli: Cli, name: str) -> None:
     """A script cannot be asked: without the option nothing happens."""

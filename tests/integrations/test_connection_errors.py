@@ -189,7 +189,7 @@ def test_no_source_shows_names_of_classes() -> None:
 
 PERMITTED = {
     # What the block of a user's own program has raised: its text may be secret.
-    'src/moorage/client/leasing/holding.py: return "failed", type(error).__name__',
+    "src/moorage/client/leasing/holding.py: kind = type(error).__name__",
     # The name is removed.
     'src/moorage/store/sqlite/file.py: text = str(error).removeprefix(f"{type(error).__name__}: ")',
 }

@@ -21,6 +21,7 @@ from moorage.core.admission.model import Growth, Lease, Need, Pacing, PoolSpec, 
 from moorage.core.admission.owners import LEASE_PROXY, is_reserved
 from moorage.core.admission.requests import NEVER, LeaseRequest, Proof, in_order
 from moorage.core.admission.slot_config import ResourceType, SlotConfig
+from moorage.core.admission.templates import TemplateWish
 from moorage.core.clock import SECOND, Instant
 from moorage.core.ids import BookingId, LeaseId
 from moorage.core.wishes import wanted_of
@@ -32,6 +33,7 @@ from moorage.service.admission import (
     lease_cases,
     pool_cases,
     slots,
+    template_cases,
 )
 from moorage.service.admission.confirmations import (
     LeasesConfirm,
@@ -53,6 +55,8 @@ SLOTTED = ("s", "t")
 GROWING = "g"
 NATIVE = "n"
 POOLS = (*LIMITED, *SLOTTED, GROWING, NATIVE)
+MADE = ("m/x", "m/y")
+"""Pools that requests make, as long as there is the template."""
 
 OWN = "-aaaa-7aaa-8aaa-aaaaaaaaaaaa"
 
@@ -89,7 +93,7 @@ class Drawing:
         self._kinds: Sequence[tuple[Callable[[], Maker], int]] = (
             *((self._ask, 12), (self._poll, 2), (self._leave, 1), (self._renew, 2)),
             *((self._release, 5), (self._revoke, 1), (self._hold, 1), (self._retry, 3)),
-            *((self._record, 2), (self._offer, 3), (self._accept, 3), (self._keep, 1)),
+            *((self._record, 2), (self._offer, 5), (self._accept, 6), (self._keep, 3)),
             *((self._outcome, 1), (self._sweep, 1), (self._put, 6), (self._pause, 2)),
             *((self._move, 1), (self._force, 1), (self._gone, 2), (self._clear, 1)),
             *((self._delete, 1), (self._acquire, 8), (self._named, 3), (self._give_back, 3)),
@@ -98,6 +102,7 @@ class Drawing:
             *((self._members, 1), (self._add, 3), (self._label, 3), (self._drain, 2)),
             *((self._resume, 1), (self._remove, 1), (self._import, 1), (self._tune, 2)),
             *((self._book, 4), (self._alter, 1), (self._cancel, 1)),
+            (self._template, 3),
         )
 
     def first(self) -> list[Maker]:
@@ -128,6 +133,11 @@ class Drawing:
         found = [one for one in self._leases(*states) if not (native and one.pull)]
         return self.dice.choice(found).id if found and self._chance(0.95) else self.fresh()
 
+    def _held(self) -> LeaseId:
+        """Return the id of a lease that a user of the native API has, if there is one."""
+        found = [one.id for one in self._leases("granted") if not is_reserved(one.owner)]
+        return self.dice.choice(found) if found and self._chance(0.9) else self._lease_id()
+
     def _proof(self, lease: LeaseId) -> Proof:
         found = self.facts.leases.get(lease)
         owner = "me" if found is None else found.owner
@@ -139,6 +149,8 @@ class Drawing:
 
     def _needs(self) -> tuple[Need, ...]:
         pools = self.dice.sample(POOLS, self.dice.choice((1, 1, 1, 2)))
+        if self._chance(0.1):
+            pools[0] = self.dice.choice(MADE)
         return in_order(self._need(pool) for pool in pools)
 
     def _need(self, pool: str) -> Need:
@@ -242,25 +254,37 @@ class Drawing:
         return partial(lease_cases.LeaseRetry, *retry, fresh=fresh)
 
     def _offer(self) -> Maker:
-        lease, to = self._lease_id("granted"), self.dice.choice(("me", "you"))
+        lease, to = self._held(), self.dice.choice(("me", "you"))
         proof, case = self._proof(lease), handing_cases.LeaseOffer
         if self._chance(0.2):
             return partial(handing_cases.LeaseOfferWithdraw, lease, TESTER, proof)
         return partial(case, lease, TESTER, proof, to, 1_000 * SECOND)
 
     def _accept(self) -> Maker:
-        offered = [one.id for one in self._leases() if one.offer is not None]
+        """Answer an offer, or make one if there is none."""
+        states = ("granted",) if self._chance(0.9) else ()
+        offered = [one.id for one in self._leases(*states) if one.offer is not None]
+        if not offered and self._chance(0.8):
+            return self._offer()
         lease = self.dice.choice(offered) if offered else self._lease_id()
         found = self.facts.leases.get(lease)
         made = None if found is None else found.offer
         owner = "me" if made is None else made.to
-        if self._chance(0.2):
+        if self._chance(0.4):
             return partial(handing_cases.LeaseDecline, lease, TESTER, owner)
-        how = (lease, TESTER, owner, f"k{self.dice.randrange(30)}", {"a": "b"})
+        key = f"k{self.dice.randrange(30)}" if self._chance(0.3) else self.fresh()
+        how = (lease, TESTER, owner, key, {"a": "b"})
         return partial(handing_cases.LeaseAccept, *how, fresh=self.fresh())
 
+    def _template(self) -> Maker:
+        if self._chance(0.3):
+            return partial(template_cases.TemplateDelete, "m/*", TESTER)
+        spec = PoolSpec(limit=self.dice.choice((1, 2)), ttl=60 * SECOND, ttl_max=3_600 * SECOND)
+        wish = TemplateWish(spec, idle=5 * SECOND, pools_max=self.dice.choice((1, 2)))
+        return partial(template_cases.TemplatePut, "m/*", TESTER, wish, None)
+
     def _keep(self) -> Maker:
-        lease = self._lease_id("granted")
+        lease = self._held()
         kept = (lease, self._proof(lease), None, 1_000 * SECOND, "why")
         return partial(handing_cases.LeaseKeep, *kept, by=self._stead())
 

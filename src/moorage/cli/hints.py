@@ -25,7 +25,7 @@ OURS = frozenset({"change", "create", "delete", "list", "show"})
 
 
 def hint(cli: click.Group, path: str, name: str, rest: Sequence[str]) -> str | None:
-    """Return which commands somebody means by an unknown one; None: nobody knows.
+    """Return the commands that an unknown one may stand for; None: there are none.
 
     Args:
         cli: the group of all commands.

@@ -174,9 +174,10 @@ class PoolWanted:
 class Overstay:
     """A lease that has lasted far longer than leases of its pool do, while a line waits behind it.
 
-    `holder` is its holder as people know it. `usual` is how many seconds leases last at most, as a
-    rule: the pool's hold, or several times the median of past leases. `blocks`: no lease of the
-    pool is younger than that, so the line does not move; otherwise the lease is much older.
+    `holder` is its holder as people know it. `granted_at` is since when its units are held, also by
+    those who have handed them over. `usual` is how many seconds leases last at most, as a rule: the
+    pool's hold, or several times the median of past leases. `blocks`: no lease of the pool is
+    younger than that, so the line does not move; otherwise the lease is much older.
     """
 
     lease: str

@@ -90,6 +90,7 @@ def test_an_old_holder_before_a_line_is_shown() -> None:
     behind = replace(WAITED_FOR, overstay=old)
     assert state_of(behind) == "full, overstay"
     assert explained(behind, NOW) == (
-        "full, overstay: alice has held units for 5h, usually at most 4m, and the line stands still"
+        "full, overstay: alice has units that have been held for 5h, usually at most 4m,"
+        " and the line stands still"
     )
     assert explained(WAITED_FOR, NOW) == "full"

@@ -53,6 +53,7 @@ class Ticket:
     """Whether it asks holders of its group to stop."""
     superseded: bool = False
     stop_until: int | None = None
+    stop_downtime: int = 0
 
     @property
     def place(self) -> tuple[int, int]:
@@ -137,6 +138,7 @@ class Model:
                 other.superseded = True
                 if ticket.cancels and other.stop_until is None:
                     other.stop_until = self.now + other.ttl
+                    other.stop_downtime = self.downtime
             else:
                 self.end(other, "superseded")
                 place = other if same and not ticket.forced and not other.forced else None
@@ -225,13 +227,18 @@ class Model:
                 self.end(t, "unheard")
             elif t.state == "g" and t.hold_until is not None and self.now >= t.hold_until:
                 self.end(t, "hold_over")
-            elif t.state == "g" and t.stop_until is not None and self.now >= t.stop_until:
+            elif t.state == "g" and t.stop_until is not None and self.now >= self.stops_at(t):
                 self.end(t, "superseded")
             elif t.state == "g" and not any(self.pools[name].keep for name in t.needs):
                 silent = alive - t.heard
                 grace = bool(self.outage_ended) and self.now < self.outage_ended + t.ttl // 3
                 if silent >= 2 * t.ttl or (silent >= t.ttl and not grace):
                     self.end(t, "ttl_over")
+
+    def stops_at(self, ticket: Ticket) -> int:
+        """Return when a holder that is asked to stop loses its lease: an outage is not its time."""
+        assert ticket.stop_until is not None
+        return ticket.stop_until + self.downtime - ticket.stop_downtime
 
     def free(self, name: str) -> int:
         """Return the units that are neither occupied nor in cooldown."""

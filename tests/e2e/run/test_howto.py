@@ -36,10 +36,17 @@ def job(port: Harbour, tmp_path: Path) -> dict[str, str]:
     return {**single.BARE, **port.where(), **own}
 
 
-def blocks(language: str = "bash") -> list[str]:
-    """Return the scripts of the page in order: attempts, acquire, release, trap; of sh: trap."""
+ATTEMPTS, ANY_OF = "for attempt in", "--any-of"
+ACQUIRE, RELEASE = "handle=$SHARED_DIR/moorage-install\n", 'lease release --handle "$SHARED_DIR'
+TRAPS = {"bash": "moorage.pyz trap", "sh": "trap release EXIT"}
+"""A part of each script of the page, which no other has."""
+
+
+def block(part: str) -> str:
+    """Return the script of the page with this part."""
     page = (ROOT / "docs/howto/openshift-install.md").read_text()
-    return [script for written, script in BLOCK.findall(page) if written == language]
+    (found,) = (script for _, script in BLOCK.findall(page) if part in script)
+    return str(found)
 
 
 def shell(script: str, job: dict[str, str]) -> tuple[int, str]:
@@ -64,17 +71,17 @@ handle=$SHARED_DIR/$NAME
 set -eu
 {script}
 """
-SHELLS = {"bash": ("bash", 3), "sh": ("dash", 0)}
-"""The interpreter of each language of the page, and which of its scripts sets traps."""
+SHELLS = {"bash": "bash", "sh": "dash"}
+"""The interpreter of each language of the page."""
 
 
 def points() -> list[tuple[str, str]]:
     """Return between which lines of which script a signal comes; after the acquire, also in it."""
     return [
         (language, at)
-        for language, (_, number) in SHELLS.items()
+        for language in SHELLS
         for at in (
-            *map(str, range(len(blocks(language)[number].splitlines()) + 1)),
+            *map(str, range(len(block(TRAPS[language]).splitlines()) + 1)),
             "start",
             "wait",
         )
@@ -84,8 +91,8 @@ def points() -> list[tuple[str, str]]:
 @pytest.mark.parametrize(("language", "at"), points())
 def test_a_signal_at_any_point(port: Harbour, job: dict[str, str], language: str, at: str) -> None:
     """Only the shell gets TERM: it ends, and neither a lease nor a ticket nor a process is left."""
-    pool, (shell_name, number) = port.pool(), SHELLS[language]
-    lines = blocks(language)[number].replace("install/azure", pool).splitlines()
+    pool, shell_name = port.pool(), SHELLS[language]
+    lines = block(TRAPS[language]).replace("install/azure", pool).splitlines()
     marked = [f"point {place}\n{line}" for place, line in enumerate(lines)]
     script = POINT.format(script="\n".join([*marked, f"point {len(lines)}"]))
     with port.started("run", "--pool", pool, "--", *WAITING) as holder:
@@ -114,7 +121,7 @@ def test_a_signal_at_any_point(port: Harbour, job: dict[str, str], language: str
 def test_the_old_order_leaks(port: Harbour, job: dict[str, str]) -> None:
     """The control: a signal between an acquire and a later trap leaves the lease behind."""
     pool = port.pool()
-    first, trap, acquire = blocks()[3].replace("install/azure", pool).splitlines()
+    first, trap, acquire = block(TRAPS["bash"]).replace("install/azure", pool).splitlines()
     script = POINT.format(script="\n".join([first, acquire, "point 0", trap]))
     with single.Started(
         ["bash", "-c", script],
@@ -152,7 +159,7 @@ def acquires(process: int) -> bool:
 
 def test_the_attempts(port: Harbour, job: dict[str, str]) -> None:
     """A failed attempt is cleaned up and repeated, each with its own lease."""
-    code, said = shell(blocks()[0], job)
+    code, said = shell(block(ATTEMPTS), job)
     assert code == 0, said
     log = Path(job["LOG"]).read_text().splitlines()
     assert log == [f"{what} install/azure" for what in ("create", "destroy", "create")]
@@ -162,17 +169,30 @@ def test_the_attempts(port: Harbour, job: dict[str, str]) -> None:
     assert port.leases("install/azure") == []
 
 
+def test_any_of_two_accounts(port: Harbour, job: dict[str, str]) -> None:
+    """The job gets the account that is free, and learns which one that is."""
+    busy, free = port.pool(), port.pool()
+    script = block(ANY_OF).replace("install/azure-1", busy).replace("install/azure-2", free)
+    with port.started("run", "--pool", busy, "--", *WAITING) as holder:
+        line(holder)
+        code, said = shell(f"echo create >> $LOG; {script}", job)
+        assert code == 0, said
+        holder.communicate("\n", SECONDS)
+    assert Path(job["LOG"]).read_text().splitlines()[-1] == f"create {free}"
+    assert len(port.ended(free)) == 1
+
+
 def test_a_signal_ends_the_attempts(job: dict[str, str]) -> None:
     """A script that gets a signal makes no further attempt."""
     installer = Path(job["dir"]) / "openshift-install"
     installer.write_text('#!/bin/bash\necho "$1" >> "$LOG"\nkill -s TERM $$\n')
-    assert shell(blocks()[0], job)[0] == 143
+    assert shell(block(ATTEMPTS), job)[0] == 143
     assert Path(job["LOG"]).read_text() == "create\n"
 
 
 def test_two_steps_and_a_trap(port: Harbour, job: dict[str, str]) -> None:
     """One step acquires, another releases; an earlier trap runs after the release."""
-    _, acquire, release, trap = blocks()
+    acquire, release, trap = block(ACQUIRE), block(RELEASE), block(TRAPS["bash"])
     assert shell(acquire, job)[0] == 0
     assert len(port.leases("install/azure")) == 1
     assert shell(f"{release}\n{release}", job)[0] == 0

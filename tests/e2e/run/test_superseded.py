@@ -11,7 +11,7 @@ from tests.e2e.support.carried import SECONDS, Harbour, eventually, line
 GROUP = ("--supersede", "main")
 
 
-@pytest.mark.parametrize("options", [(), ("--best-effort-always",), ("--key", "k")])
+@pytest.mark.parametrize("options", [(), ("--best-effort-always",), ("--key", "superseded")])
 def test_a_newer_run_waits_instead(port: Harbour, options: tuple[str, ...]) -> None:
     """The older one ends, and its command never runs; the newer one has its place in line."""
     pool = port.pool()

@@ -10,7 +10,7 @@ from tests.e2e.support.carried import SECONDS, Harbour, line
 
 
 @pytest.mark.parametrize(
-    "options", [(), ("--best-effort",), ("--best-effort-always",), ("--key", "k")]
+    "options", [(), ("--best-effort",), ("--best-effort-always",), ("--key", "withdrawn")]
 )
 def test_a_withdrawn_run_ends(port: Harbour, options: tuple[str, ...]) -> None:
     """`lease release TICKET` ends the run with its own code; its command never runs."""

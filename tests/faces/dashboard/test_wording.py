@@ -132,7 +132,9 @@ def test_an_old_holder_before_a_line_is_an_alarm() -> None:
     for one in (old, replace(old, blocks=False)):
         (alarm,) = alarms_of([built(Pool, name="p", waiting=3, overstay=one)], [], NOW)
         assert alarm.grave is one.blocks
-        assert alarm.text.startswith("p: alice has held units for 5h, usually at most 4m")
+        assert alarm.text.startswith(
+            "p: alice has units that have been held for 5h, usually at most 4m"
+        )
         assert alarm.text.endswith("; 3 tickets waiting")
         assert alarm.address == "/ui/leases/l-1"
     assert [*alarms_of([built(Pool, name="p", waiting=3)], [], NOW)] == []

@@ -264,7 +264,7 @@ class Auditor:
             book = self.books.find(key)
             before = None if book is None else book.seen
             known = before or self._given(after.id)
-            newest.asked_to_stop(known, after, self.at, self.told)
+            newest.asked_to_stop(known, after, self.at, self.alive, self.told)
             if before is None:
                 self._arrived(after, changes)
             else:
@@ -308,7 +308,7 @@ class Auditor:
         same = ["needs", "slots", "hold_until", "priority", "forced", "ttl", "record", "kept"]
         within = newest.scope(before.owner) == newest.scope(after.owner)
         claim(within or not after.group, "I24", after.id, "is in a group of others:", after.group)
-        for name in [*same, "stop_until", *(["group"] if within else [])]:
+        for name in [*same, "stop_until", "stop_downtime", *(["group"] if within else [])]:
             unchanged = getattr(before, name) == getattr(after, name)
             claim(unchanged, "I24", after.id, "has another", name, "than", before.id)
         claim(before.owner != after.owner, "I24", after.id, "was given to its own holder")
@@ -387,7 +387,8 @@ class Auditor:
                 claim(not after.keep, "I5", after.id, "is to be kept and was ended")
             case "superseded":
                 earlier = [*self._earlier(after)]
-                newest.superseded(self.books, before, after, self.at, self.told, earlier)
+                now = (self.at, self.alive)
+                newest.superseded(self.books, before, after, *now, self.told, earlier)
             case "unheard":
                 self._unheard(book, after, after.patience)
                 claim(before and before.state == "waiting", "I7", after.id, "was no ticket")
@@ -509,8 +510,8 @@ class Auditor:
             claim(until is None or until + self.slack > self.at, "I21", name, "is still paused")
         for key, book in self.books.live.items():
             lease = book.seen
-            if lease.stop_until is not None:
-                claim(lease.stop_until + self.slack > self.at, "I22", key, "does not stop")
+            if (stop := newest.stops_at(lease, self.at - self.alive)) is not None:
+                claim(stop + self.slack > self.at, "I22", key, "does not stop")
             if lease.hold_until is not None and lease.state == "granted":
                 claim(lease.hold_until + self.slack > self.at, "I13", key, "outlives its hold")
             if lease.kept is not None:

@@ -37,6 +37,7 @@ def superseded(
     before: Lease | None,
     after: Lease,
     at: int,
+    alive: int,
     told: list[Any],
     earlier: list[Lease],
 ) -> None:
@@ -48,11 +49,17 @@ def superseded(
     own = [group(one) for one in (after, *earlier) if one.group]
     claim(of in own, "I22", after.id, "was superseded by", of)
     if before is not None and before.state == "granted":
-        stop = before.stop_until
+        stop = stops_at(before, at - alive)
         claim(stop is not None and stop <= at, "I22", after.id, "had time to stop until", stop)
 
 
-def asked_to_stop(before: Lease | None, after: Lease, at: int, told: list[Any]) -> None:
+def stops_at(lease: Lease, downtime: int) -> int | None:
+    """Return when a lease ends whose holder is asked to stop: outages are not its time."""
+    until = lease.stop_until
+    return None if until is None else until + downtime - lease.stop_downtime
+
+
+def asked_to_stop(before: Lease | None, after: Lease, at: int, alive: int, told: list[Any]) -> None:
     """Check that only a later request of the group asks a holder to stop, and when it has to."""
     was = None if before is None else before.stop_until
     if after.stop_until == was:
@@ -63,6 +70,7 @@ def asked_to_stop(before: Lease | None, after: Lease, at: int, told: list[Any]) 
     claim(newer.cancel_running, "I22", after.id, "is to stop, but", newer, "did not ask for it")
     claim(group(newer) == group(after), "I22", after.id, "is to stop because of", newer)
     claim(after.kept is None, "I25", after.id, "is kept, and is to stop because of", newer)
+    claim(after.stop_downtime == at - alive, "I22", after.id, "counts outages from before")
     if after.ttl is not None:
         claim(after.stop_until == at + after.ttl, "I22", after.id, "stops at", after.stop_until)
 

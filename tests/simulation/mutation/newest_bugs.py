@@ -44,8 +44,15 @@ NEWEST_BUGS = (
         "I22",
         "a holder that does not stop keeps its lease",
         f"{CORE}/model.py",
-        "ends = first_end(ends, lease.stop_until)",
+        "ends = first_end(ends, stops_at(lease, timeline.downtime))",
         "ends = lease.hold_until",
+    ),
+    Bug(
+        "I22",
+        "an outage is time to stop in",
+        f"{CORE}/model.py",
+        "Instant(until + max(0, downtime - lease.stop_downtime))",
+        "until",
     ),
     Bug(
         "I22",

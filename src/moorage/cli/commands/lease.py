@@ -20,6 +20,7 @@ from moorage.cli.support.output import (
     NOT_FOUND,
     USAGE,
     Failure,
+    printable,
     say,
     say_or_json,
     show_json,
@@ -319,7 +320,7 @@ def revoke(
         raise Failure(USAGE, "--state and --pool need --owner")
     with at_server(Admission) as admission:
         lease_id = ids.lease_id(admission, str(text), changing=not holder_is_gone, whole=True)
-        sure(f"{lease_id}, whatever its holder does")
+        sure(lambda: _one(admission.lease(lease_id)))
         lease = admission.revoke(lease_id, reason, holder_is_gone=holder_is_gone)
     if as_json:
         show_json(lease)
@@ -327,6 +328,13 @@ def revoke(
     say(f"{lease.id} has ended: {lease.cause}")
     for line in late_lines(lease):
         say(line)
+
+
+def _one(lease: Lease) -> str:
+    """Return what a revocation ends, for the question: a whole id does not say whose it is."""
+    whose = f"{holder_of(lease.owner, lease.labels)}, {needs_text(lease)}"
+    anyway = "" if lease.state == "waiting" else ", whatever its holder does"
+    return printable(f"{lease.id} of {whose}{anyway}")
 
 
 def _everything(owner: str, state: str | None, pool: str | None) -> str:

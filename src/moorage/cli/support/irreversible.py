@@ -30,8 +30,9 @@ IRREVERSIBLE: Final = {
 FINAL: Final = frozenset({"agent decommission", "agent expunge", "provider delete"})
 """Those that want `--yes` where nobody can be asked."""
 
-Ask = Callable[[str], None]
-"""Asks about one thing, by its name for people. Raises Failure: it is not to be done."""
+Ask = Callable[[str | Callable[[], str]], None]
+"""Asks about one thing, by its name for people, or by what returns this name: it is called only if
+somebody is asked. Raises Failure: it is not to be done."""
 
 
 def irreversible(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -47,11 +48,11 @@ def irreversible(name: str) -> Callable[[Callable[..., None]], Callable[..., Non
     return decorate
 
 
-def _ask(name: str, yes: bool, as_json: bool, what: str) -> None:
+def _ask(name: str, yes: bool, as_json: bool, what: str | Callable[[], str]) -> None:
     if yes:
         return
     if can_ask(as_json=as_json):
-        question = IRREVERSIBLE[name].format(what)
+        question = IRREVERSIBLE[name].format(what() if callable(what) else what)
         if not click.confirm(question if "?" in question else f"{question}?"):
             raise Failure(FAILED, "nothing was changed")
     elif name in FINAL:

@@ -24,6 +24,7 @@ from moorage.core.admission.model import (
     confirmed_until,
     due_of,
     is_unconfirmed,
+    stops_at,
 )
 from moorage.core.admission.owners import is_foreign
 from moorage.core.admission.requests import lease_of
@@ -66,7 +67,10 @@ def cause_of(lease: Lease, moment: Moment) -> Cause:
         return "unheard"
     if lease.hold_until is not None and lease.hold_until <= moment.at:
         return "hold_over"
-    if lease.stop_until is not None and lease.stop_until <= moment.at:
+    stop = lease.stop_until
+    if stop is not None:
+        stop = stops_at(lease, moment.at - moment.alive)
+    if stop is not None and stop <= moment.at:
         return "superseded"
     return "unconfirmed" if is_unconfirmed(lease) else "ttl_over"
 

@@ -103,13 +103,12 @@ def accept(facts: Facts, moment: Moment, wall: Instant, lease: LeaseId, how: Acc
     Raises LEASE_NOT_FOUND, NOT_OFFERED, KEY_REUSED, INVALID, ASKER_REFUSED, QUOTA_EXCEEDED.
     """
     old = lease_of(facts, lease)
-    new = request_again(old, how.fresh, how.key, how.roles)
-    new = structs.replace(new, owner=how.owner, digest=how.digest, labels=how.labels)
+    new = _request_for(old, how)
     known = known_to(facts, new)
     if known is not None:
         return leases.repeat(facts, moment, known, Instant(moment.alive + old.patience))
     _offered_to(old, moment, how.owner)
-    for pool in check_request(facts, structs.replace(new, ttl=None, hold=None)):
+    for pool in check_request(facts, new):
         bounds.check_may_have(pool, new)
         _check_quota(facts, pool, new)
     draft = Draft(facts, moment, wall)
@@ -132,6 +131,19 @@ def is_offered(lease: Lease, at: Instant) -> bool:
 def is_offered_to(lease: Lease, at: Instant, owner: str) -> bool:
     """May this owner accept a lease at a service time?"""
     return is_offered(lease, at) and lease.offer is not None and lease.offer.to == owner
+
+
+def _request_for(old: Lease, how: Acceptance) -> LeaseRequest:
+    """Return an acceptance as a request: for what the lease has, whatever else it was asked for."""
+    again = request_again(old, how.fresh, how.key, how.roles)
+    return structs.replace(
+        again.only(old.needs),
+        owner=how.owner,
+        digest=how.digest,
+        labels=how.labels,
+        ttl=None,
+        hold=None,
+    )
 
 
 def _taken(old: Lease, draft: Draft, how: Acceptance) -> Lease:

@@ -457,7 +457,10 @@ class Lease(Struct, frozen=True):
     superseded_by: LeaseId | None = None
     """A later request of its group; None: there was none while it was live."""
     stop_until: Instant | None = None
-    """Service time until which its holder, who is asked to stop, has to release it."""
+    """Service time until which its holder, who is asked to stop, has to release it, if there is
+    no outage before; see `stops_at`."""
+    stop_downtime: int = 0
+    """Microseconds of all outages before its holder was asked to stop."""
     alternatives: tuple[tuple[Need, ...], ...] = ()
     """What its request asked any of, see `alternatives.py`; empty: it asked for its needs only."""
     choice: Choice | None = None
@@ -524,10 +527,19 @@ def due_of(lease: Lease, timeline: Timeline | None = None) -> Instant | None:
     heard = None if keeps else _heard_due(lease, timeline.downtime, timeline.outage_ended_at)
     ends = lease.hold_until
     if lease.stop_until is not None:
-        ends = first_end(ends, lease.stop_until)
+        ends = first_end(ends, stops_at(lease, timeline.downtime))
     if ends is None or heard is None:
         return heard if ends is None else ends
     return min(heard, ends)
+
+
+def stops_at(lease: Lease, downtime: int) -> Instant | None:
+    """Return the service time at which a lease ends whose holder is asked to stop; None: it is not.
+
+    Nobody learns of the request during an outage, and what was started runs on: so the time stops.
+    """
+    until = lease.stop_until
+    return None if until is None else Instant(until + max(0, downtime - lease.stop_downtime))
 
 
 def is_unconfirmed(lease: Lease) -> bool:

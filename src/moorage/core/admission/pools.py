@@ -4,6 +4,7 @@ A lowered limit never revokes leases.
 """
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from msgspec import structs
 
@@ -63,7 +64,9 @@ def put(
     if spec.per_member is not None:
         spec = structs.replace(spec, limit=0 if before is None else before.spec.limit or 0)
     spec, adaptation = adaptive.asked(spec, before, moment.at)
-    _check_generation(name, before, generation)
+    check_generation(
+        "pool", name, None if before is None else before.generation, generation, OF_POOLS
+    )
     if before is None:
         # Pools from a Boskos configuration may have other names.
         check_path("A pool's name", name, POOL_NAME_LENGTH_MAX)
@@ -308,18 +311,41 @@ def _found(facts: Facts, name: str) -> Pool:
     return pool
 
 
-def _check_generation(name: str, before: Pool | None, generation: int | None) -> None:
+class Refusals(NamedTuple):
+    """The codes that refuse a put: there is none, there is one already, it has changed."""
+
+    missing: Code
+    exists: Code
+    changed: Code
+
+
+OF_POOLS = Refusals(Code.POOL_NOT_FOUND, Code.POOL_EXISTS, Code.POOL_GENERATION)
+
+
+def check_generation(
+    what: str, name: str, there: int | None, generation: int | None, refusals: Refusals
+) -> None:
+    """Raise one of the refusals unless something has the generation that its operator has seen.
+
+    Args:
+        what: a noun, such as `pool`.
+        name: its name.
+        there: its generation; None: it does not exist.
+        generation: the expected one; 0: it must not exist; None: any.
+        refusals: their codes.
+    """
     if generation is None:
         return
-    if before is None:
+    if there is None:
         if generation:
-            raise not_found(name)
+            raise Error(refusals.missing, f"There is no {what} '{name}'.")
     elif generation == 0:
-        raise Error(Code.POOL_EXISTS, f"There is already a pool '{name}'.")
-    elif generation != before.generation:
+        raise Error(refusals.exists, f"There is already a {what} '{name}'.")
+    elif generation != there:
         raise Error(
-            Code.POOL_GENERATION,
-            f"Pool '{name}' has generation {before.generation}, not {generation}. Read it again.",
+            refusals.changed,
+            f"{what.capitalize()} '{name}' has generation {there}, not {generation}. Read it"
+            " again.",
         )
 
 

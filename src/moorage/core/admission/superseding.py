@@ -20,8 +20,9 @@ never come to its turn. So a group waits for at most as long as its first ticket
 
 **What runs** is not ended: its units are in use. With `cancel_running` its holder is asked to stop,
 and to release the lease. It has one TTL for that, after which a holder of which nothing was heard
-would have lost the lease, too. Then the lease ends, with the `lock_delay` of its pools. A lease
-that is kept for inspection (`keeping.py`) is not asked: nothing runs that could stop.
+would have lost the lease, too; outages do not count. Then the lease ends, with the `lock_delay` of
+its pools. A lease that is kept for inspection (`keeping.py`) is not asked: nothing runs that could
+stop.
 Source: docs/decisions/0064-only-the-newest-waits.md.
 """
 
@@ -125,12 +126,15 @@ def supersede(draft: Draft, request: LeaseRequest) -> Lease | None:
 
 def _noted(draft: Draft, lease: Lease, request: LeaseRequest) -> Lease:
     """Return a lease that knows the newer request, and is asked to stop if that is wanted."""
-    stop_until = lease.stop_until
+    stop_until, downtime = lease.stop_until, lease.stop_downtime
     if request.cancel_running and stop_until is None and lease.kept is None:
         ttls = [draft.pool(need.pool).spec.ttl for need in lease.needs]
         within = min(ttls) if lease.ttl is None else lease.ttl
         stop_until = Instant(draft.moment.at + within)
-    return structs.replace(lease, superseded_by=request.id, stop_until=stop_until)
+        downtime = draft.moment.at - draft.moment.alive
+    return structs.replace(
+        lease, superseded_by=request.id, stop_until=stop_until, stop_downtime=downtime
+    )
 
 
 def _asks_for_the_same(ticket: Lease, request: LeaseRequest) -> bool:

@@ -20,7 +20,7 @@ from msgspec import Struct, structs
 from moorage.core.admission.adaptive import rule as adaptive
 from moorage.core.admission.facts import Changes, Facts
 from moorage.core.admission.model import OnDemand, Pool, PoolSpec, Template
-from moorage.core.admission.pools import check_spec, new_pool, paced
+from moorage.core.admission.pools import Refusals, check_generation, check_spec, new_pool, paced
 from moorage.core.admission.requests import LeaseRequest, check_duration
 from moorage.core.clock import Instant
 from moorage.core.counting import counted
@@ -29,6 +29,7 @@ from moorage.core.limits import POOL_NAME_LENGTH_MAX, TEMPLATE_POOLS_MAX, TEMPLA
 from moorage.core.service_time import Moment
 from moorage.core.texts import check_path
 
+OF_TEMPLATES = Refusals(Code.TEMPLATE_NOT_FOUND, Code.TEMPLATE_EXISTS, Code.TEMPLATE_GENERATION)
 ANY = "*"
 """The end of a template's name: it stands for any further characters."""
 
@@ -57,7 +58,9 @@ def put(
     Raises INVALID, TEMPLATE_EXISTS, TEMPLATE_GENERATION, TEMPLATE_NOT_FOUND, LIMIT_EXCEEDED.
     """
     before = facts.templates.get(name)
-    _check_generation(name, before, generation)
+    check_generation(
+        "template", name, None if before is None else before.generation, generation, OF_TEMPLATES
+    )
     _check_name(name)
     spec = paced(None, facts, wish.spec, Instant(0)) if wish.paced else wish.spec
     if spec.limit is None or spec.native_slots or spec.per_member is not None:
@@ -156,22 +159,6 @@ def not_found(name: str) -> Error:
 
 def _is_of(pool: Pool, template: Template) -> bool:
     return pool.on_demand is not None and pool.on_demand.template == template.name
-
-
-def _check_generation(name: str, before: Template | None, generation: int | None) -> None:
-    if generation is None:
-        return
-    if before is None:
-        if generation:
-            raise not_found(name)
-    elif generation == 0:
-        raise Error(Code.TEMPLATE_EXISTS, f"There is already a template '{name}'.")
-    elif generation != before.generation:
-        raise Error(
-            Code.TEMPLATE_GENERATION,
-            f"Template '{name}' has generation {before.generation}, not {generation}. Read it"
-            " again.",
-        )
 
 
 def _check_name(name: str) -> None:

@@ -14,29 +14,34 @@ from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
 from moorage.core.service_time import When
 from moorage.service.access.audit import Actor, audit_entry
-from moorage.service.batch.use_case import AuditedUseCase, UseCase
+from moorage.service.batch.use_case import A, AuditedUseCase, UseCase
 from moorage.service.batch.world import Changes, Keys, World
 from moorage.service.values import time_of
 from moorage.store.access.audit import AuditRow
 
 
 @dataclass(slots=True)
-class PoolCase(AuditedUseCase[None]):
-    """A change of one pool by an operator."""
+class NamedCase(AuditedUseCase[A]):
+    """A change by an operator of what has a name; `A` is the type of its answer."""
 
     name: str
     by: Actor
+
+    def leave(self, action: str, before: Any, after: Any, when: When) -> None:
+        """Set the audit row of a decision, unless it changes nothing."""
+        row = audit_entry(when.wall, self.by, action, self.name, before, after)
+        self.rows = [row] if before != after else []
+
+
+@dataclass(slots=True)
+class PoolCase(NamedCase[None]):
+    """A change of one pool by an operator."""
 
     def keys(self) -> Keys:
         return Keys(admission=AdmissionKeys(pools={self.name}))
 
     def conclude(self, world: World, when: When) -> None:
         """Return nothing."""
-
-    def leave(self, action: str, before: Any, after: Any, when: When) -> None:
-        """Set the audit row of a decision, unless it changes nothing."""
-        row = audit_entry(when.wall, self.by, action, self.name, before, after)
-        self.rows = [row] if before != after else []
 
 
 @dataclass(slots=True)

@@ -10,7 +10,7 @@ from msgspec import structs
 from moorage.core.admission.facts import Changes, Facts
 from moorage.core.admission.forecast import why
 from moorage.core.admission.forecast.eta import Floor, Queue, queue_of
-from moorage.core.admission.forecast.overstays import Overstay, overstay_of
+from moorage.core.admission.forecast.overstays import Overstay, overstay_before
 from moorage.core.admission.forecast.why import Standing, View
 from moorage.core.admission.model import Lease
 from moorage.core.admission.units import free_units, is_gang
@@ -197,9 +197,7 @@ class Positions:
         free = any(units > 0 for units in free_units(facts, known, at).values())
         if free and (standing.code not in HELD_CODES or is_gang(first.needs)):
             return None
-        listed = sum(one.units for one in evidence.holding) >= known.occupied
-        newest = evidence.holding[-1].granted_at if listed and evidence.holding else None
-        return overstay_of(known, evidence.oldest, newest, evidence.held, at)
+        return overstay_before(first, facts, known, evidence, at)
 
     async def _standing(
         self, ticket: Lease, passes: dict[str, _Seen], *, asking: bool = False
@@ -218,10 +216,14 @@ class Positions:
         )
 
     def note(self, changes: Changes, _when: When) -> None:
-        """Mark the passes over changed pools as stale, and those over lines with moved tickets."""
+        """Mark the passes over changed pools as stale.
+
+        So are those over lines with moved tickets, and over pools with leases that change hands:
+        these pools do not change themselves.
+        """
         pools = {*changes.pools}
         for lease in changes.leases.values():
-            if lease is not None and lease.priority_asked is not None:
+            if lease is not None and (lease.priority_asked is not None or lease.taken_from):
                 pools.update(need.pool for need in lease.needs)
         self._lines.note(pools)
         self._heads.note(pools)

@@ -487,7 +487,7 @@ class AdmissionQueries:
         if found is None:
             return None
         holder = found.holder
-        granted_at = Instant(holder.granted_at + when.wall - when.moment.at)
+        granted_at = Instant(holder.since + when.wall - when.moment.at)
         return OverstayView(
             holder.lease, name_of(holder.naming), granted_at, found.usual, found.blocks
         )

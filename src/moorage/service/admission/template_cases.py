@@ -11,8 +11,7 @@ from moorage.core.admission.facts import Keys as AdmissionKeys
 from moorage.core.admission.model import Template
 from moorage.core.admission.templates import TemplateWish
 from moorage.core.service_time import When
-from moorage.service.access.audit import Actor, audit_entry
-from moorage.service.batch.use_case import AuditedUseCase
+from moorage.service.admission.pool_cases import NamedCase
 from moorage.service.batch.world import Changes, Keys, World
 
 
@@ -32,11 +31,8 @@ def views_of(facts: Facts) -> list[TemplateView]:
 
 
 @dataclass(slots=True)
-class TemplateCase(AuditedUseCase[TemplateView | None]):
+class TemplateCase(NamedCase[TemplateView | None]):
     """A change of one template by an operator; the answer is the template, None once it is gone."""
-
-    name: str
-    by: Actor
 
     def keys(self) -> Keys:
         return Keys(admission=AdmissionKeys(templates=True))
@@ -46,11 +42,6 @@ class TemplateCase(AuditedUseCase[TemplateView | None]):
         return (
             None if found is None else TemplateView(found, world.admission.made.get(self.name, 0))
         )
-
-    def leave(self, action: str, before: Any, after: Any, when: When) -> None:
-        """Set the audit row of a decision, unless it changes nothing."""
-        row = audit_entry(when.wall, self.by, action, self.name, before, after)
-        self.rows = [row] if before != after else []
 
 
 @dataclass(slots=True)

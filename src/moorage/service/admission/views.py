@@ -5,7 +5,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from moorage.core.admission.forecast.why import Standing
-from moorage.core.admission.model import Lease, Pool, is_unheard
+from moorage.core.admission.model import Lease, Pool, is_unheard, stops_at
 from moorage.core.admission.units import Figures
 from moorage.core.clock import Instant
 from moorage.core.ids import LeaseId
@@ -56,6 +56,9 @@ class LeaseView(Struct, frozen=True):
         """Return when what happens to it."""
         lease, when = self.lease, self.when
         granted, hold, ended = lease.granted_at, lease.hold_until, lease.ended_at
+        stop = lease.stop_until
+        if stop is not None:
+            stop = stops_at(lease, when.moment.at - when.moment.alive)
         back = when.wall - when.moment.at  # from service time to the wall clock
         if granted is not None:
             granted = Instant(granted + back)
@@ -71,7 +74,7 @@ class LeaseView(Struct, frozen=True):
             None if ends is None else Instant(ends),
             None if hold is None else Instant(hold + back),
             None if ended is None else Instant(ended + back),
-            None if lease.stop_until is None else Instant(lease.stop_until + back),
+            None if stop is None else Instant(stop + back),
         )
 
 

@@ -1,6 +1,7 @@
 """Reads one pool and its line, to compute the position and the waiting time of each ticket."""
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 import msgspec
@@ -45,6 +46,7 @@ class _Body(Struct, frozen=True, gc=False):
     labels: _Names
     hold_until: Instant | None = None
     stop_until: Instant | None = None
+    held_since: Instant | None = None
 
 
 _body = msgspec.json.Decoder(_Body)
@@ -97,16 +99,22 @@ def pass_load(pool: str, tickets: int | None = None) -> Plan[LinePass]:
     ]
     known = facts.pools.get(pool)
     by_slot = known is not None and known.spec.limit is None
-    shown = len(holding) if by_slot else 1
+    # A lease that was handed over is young, although its units are not.
+    handed_over = any(body.held_since is not None for body in bodies)
+    shown = len(holding) if by_slot or handed_over else 1
     leases = tuple(
-        SlotHolder(row[4], at, naming)
-        for row, (_, _, at, naming) in zip(holding[:shown], named[:shown], strict=True)
+        SlotHolder(row[4], row[1], one[3], body.held_since)
+        for row, one, body in zip(holding[:shown], named[:shown], bodies[:shown], strict=True)
+    )
+    newest = (
+        max(one.since for one in leases) if handed_over else holding[-1][1] if holding else None
     )
     evidence = Evidence(
         held=tuple(sorted((ended - granted) / SECOND for _, granted, ended in pasts)),
         holders=holders_of(owners, named),
         slotted=leases if by_slot else (),
-        oldest=leases[0] if leases else None,
+        oldest=min(leases, key=attrgetter("since"), default=None),
+        newest=newest,
         holding=tuple(
             Holder(row[0], row[1], first_end(body.hold_until, body.stop_until))
             for row, body in zip(holding, bodies, strict=True)

@@ -44,6 +44,8 @@ class Model:
     """(time, occupied units, limit) after each command."""
     told: list[tuple[int, str, str]] = field(default_factory=list)
     """Evidence of the present test: (time, result, cause)."""
+    lengths: list[int] = field(default_factory=list)
+    """How long a minute of correlated failures was when each of them came."""
     aside: int = 0
     lasted: list[int] = field(default_factory=list)
     steps: list[tuple[int, int, bool]] = field(default_factory=list)
@@ -73,12 +75,8 @@ class Model:
 
     def counted(self) -> tuple[float, int]:
         """Return the good outcomes and failures that count (A2)."""
-        ok, failed, minutes = 0.0, 0, list[list[tuple[int, str, str]]]()
-        for one in self.told:
-            if not minutes or one[0] >= minutes[-1][0][0] + self.minute():
-                minutes.append([])
-            minutes[-1].append(one)
-        for minute in minutes:
+        ok, failed = 0.0, 0
+        for minute in self.minutes():
             bad = [(result, cause) for _, result, cause in minute if result != "ok"]
             named = {one for one in bad if one[1] or one[0] == "throttled"}
             alone = sum(one not in named for one in bad)
@@ -91,15 +89,26 @@ class Model:
     def minute(self) -> int:
         return min(60 * SECOND, self.hold() // 20)
 
+    def minutes(self) -> list[list[tuple[int, str, str]]]:
+        """Return the evidence by minutes, each as long as a minute was when it began."""
+        found: list[list[tuple[int, str, str]]] = []
+        until = 0
+        for one, length in zip(self.told, self.lengths, strict=True):
+            if not found or one[0] >= until:
+                found.append([])
+                until = one[0] + length
+            found[-1].append(one)
+        return found
+
     def throttled(self, at: int) -> int:
         """Return how many starts were throttled within the hold up to now, without equal ones."""
-        found, minutes = 0, list[tuple[int, set[str]]]()
-        for when, result, cause in self.told:
-            if not minutes or when >= minutes[-1][0] + self.minute():
-                minutes.append((when, set()))
-            if result == "throttled" and cause not in minutes[-1][1]:
-                minutes[-1][1].add(cause)
-                found += when > at - self.hold()
+        found = 0
+        for minute in self.minutes():
+            seen = set[str]()
+            for when, result, cause in minute:
+                if result == "throttled" and cause not in seen:
+                    seen.add(cause)
+                    found += when > at - self.hold()
         return found
 
     def report(self, at: int, begins: int, ends: int, result: str, cause: str) -> None:
@@ -110,6 +119,7 @@ class Model:
             self.aside += 1
             return
         self.told.append((at, result, cause))
+        self.lengths.append(self.minute())
         rule = self.adaptive
         ok, failed = self.counted()
         ratio = prod([(rule.bad / rule.good) ** failed, ((1 - rule.bad) / (1 - rule.good)) ** ok])
@@ -118,14 +128,14 @@ class Model:
         elif ratio <= 1 / 19:
             self.step(at, self.limit + max(1, self.limit // 10))
         elif len(self.told) >= most(rule):
-            self.told, self.aside = [], 0
+            self.told, self.lengths, self.aside = [], [], 0
 
     def step(self, at: int, wanted: float) -> None:
         """Move the limit, or advise it (A4, A5)."""
         after = min(max(int(wanted + 1e-9), self.adaptive.floor), self.adaptive.ceiling)
         acts = self.adaptive.mode == "act" and after != self.limit
         self.steps.append((self.limit, after, acts))
-        self.told, self.aside = [], 0
+        self.told, self.lengths, self.aside = [], [], 0
         if acts:
             self.limit, self.since, self.frozen = after, at, at + self.hold()
 
@@ -220,7 +230,7 @@ class Machine(RuleBasedStateMachine):
         self.world.pool("p", limit, adaptive=model.adaptive, hold=HOLD)
         if limit != model.limit:
             model.limit, model.since, model.frozen = limit, now, now + model.hold()
-            model.told, model.aside, model.steps = [], 0, []
+            model.told, model.lengths, model.aside, model.steps = [], [], 0, []
         self.note()
 
     @rule()

@@ -11,10 +11,12 @@ from moorage.core.admission.adaptive.texts import step_text
 from moorage.core.admission.adaptive.texts import test_text as seen_text
 from moorage.core.admission.model import Adaptation, Adaptive, Busy, Counts, Pool, Step
 from moorage.core.admission.pacing import pacing_default
+from moorage.core.admission.requests import Proof
 from moorage.core.clock import HOUR, MINUTE, SECOND, Instant
 from moorage.core.errors import Code
 from moorage.core.ids import LeaseId
-from tests.core.admission.build import Refused, World
+from tests.core.admission.build import START, Refused, World
+from tests.core.admission.hands.test_handing_over import accept, offer
 
 HOLD = 20 * MINUTE
 GOOD_IN_A_ROW = 47
@@ -184,6 +186,26 @@ def test_the_life_of_a_lease_counts_not_the_time_until_the_report() -> None:
     world.wait(3_600)
     world.report("a", "failed")
     assert state(world).counts == Counts(failed=1)
+
+
+def test_a_lease_that_was_handed_over_was_granted_to_its_first_owner() -> None:
+    """So what was started at another limit is no evidence for this one."""
+    jobs = full(10)
+    old, other = jobs.running[:2]
+    jobs.world.now += MINUTE
+    for _ in range(BAD_IN_A_ROW):
+        jobs.world.report(jobs.running.pop(), "failed")
+    assert limit_of(jobs) == 7
+    jobs.world.now += HOUR
+    since = jobs.world.now - START
+    offer(jobs.world, old, proof=Proof("me"))
+    accept(jobs.world, old)
+    jobs.world.report("b", "failed")
+    assert (state(jobs.world).counts, state(jobs.world).aside) == (Counts(), 1)
+    offer(jobs.world, other, proof=Proof("me"))
+    accept(jobs.world, other, "c")
+    jobs.world.report("c")
+    assert state(jobs.world).lasted == (since,), "it has run since its first grant"
 
 
 def test_failures_of_one_cause_count_once_a_minute() -> None:

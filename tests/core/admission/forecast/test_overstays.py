@@ -29,13 +29,14 @@ def pool_of(hold: int | None = None) -> Pool:
         (None, PASTS, USUAL),
         (10 * MINUTE, PASTS, 10 * MINUTE),
         (10 * MINUTE, (), 10 * MINUTE),
+        (10 * MINUTE, (60.0,) * 8 + (900.0,) * 2, 15 * MINUTE),
         (None, (60.0,) * 8 + (900.0,) * 2, 15 * MINUTE),
         (None, (60.0,) * (PASTS_LEAST - 1), None),
         (None, (), None),
     ],
 )
 def test_what_is_usual(hold: int | None, pasts: tuple[float, ...], usual: int | None) -> None:
-    """The hold, or what past leases took, of which there must be some."""
+    """The hold, or what past leases took, of which there must be some, if that is more."""
     pool = pool_of(hold)
     if usual is None:
         assert overstay_of(pool, HOLDER, START, pasts, Instant(START + 10**6 * MINUTE)) is None

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from moorage.core.admission import handing_over, leases
+from moorage.core.admission import handing_over, leases, pools
 from moorage.core.admission.handing_over import Acceptance
 from moorage.core.admission.model import Lease, Pacing
 from moorage.core.admission.owners import GOVERNORS, LEASE_PROXY
@@ -247,6 +247,26 @@ def test_the_receiver_is_checked_when_it_accepts(world: World) -> None:
     offer(world, to="shop/bob", proof=ANN)
     accept(world, owner="shop/bob")
     assert world.facts.held["p", "shop/bob"] == 1 and not world.facts.held["p", "ann"]
+
+
+def test_the_receiver_is_checked_for_what_the_lease_has() -> None:
+    """Not for what else it was asked for: those pools may be gone, or not for the receiver."""
+    world = World()
+    world.pool("p", 10, quota=4)
+    world.pool("q", 1, askers=("ann",))
+    world.pool("r", 1)
+    world.ask("mine", {"p": 3}, owner="bob")
+    alternatives = [{"p": 4}, {"p": 1, "q": 1}, {"r": 1}]
+    world.ask("a", owner="ann", any_of=alternatives, in_order=True)
+    assert world.facts.held["p", "ann"] == 4
+    world.do(pools.delete(world.facts, world.moment, "r"))
+    offer(world)
+    with Refused(Code.QUOTA_EXCEEDED) as refused:
+        accept(world)
+    assert "this lease has 4" in refused.message
+    world.release("mine")
+    accept(world)
+    assert world.facts.held["p", "bob"] == 4
 
 
 def test_an_operator_may_be_given_what_the_pool_is_not_for(world: World) -> None:

@@ -12,6 +12,7 @@ from moorage.core.ids import LeaseId
 from moorage.core.limits import GROUP_LEASES_MAX
 from tests.core.admission.build import START, Refused, World, make_ask
 from tests.core.admission.sums import sums_differ
+from tests.core.admission.test_expiry import outage
 
 
 class Groups(World):
@@ -331,3 +332,22 @@ def test_the_leases_of_a_group_are_bounded() -> None:
     world.release("a0")
     world.push("c")
     assert world.states()["c"] == "g"
+
+
+def test_an_outage_is_no_time_to_stop_in() -> None:
+    """The holder could not learn of it, and runs on: its unit must not go to the newer request."""
+    world = Groups(ttl=30 * SECOND)
+    outage(world, 500)
+    world.push("a")
+    asked = world.now
+    world.push("b", cancel_running=True)
+    assert world.lease("a").stop_until == asked + 30 * SECOND
+    world.wait(10)
+    outage(world, 300)
+    world.sweep()
+    assert world.states() == {"a": "g", "b": "w"}
+    world.renew("a")
+    world.wait(19.999_999)
+    assert world.states() == {"a": "g", "b": "w"}
+    world.wait(0.000_001)
+    assert world.states() == {"a": "superseded", "b": "g"}

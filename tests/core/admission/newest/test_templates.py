@@ -2,14 +2,15 @@
 
 import pytest
 
-from moorage.core.admission import pools, templates
+from moorage.core.admission import leases, pools, templates
 from moorage.core.admission.facts import Changes
 from moorage.core.admission.model import Adaptive
 from moorage.core.admission.templates import TemplateWish
 from moorage.core.clock import HOUR, MINUTE, SECOND, Instant
 from moorage.core.errors import Code
+from moorage.core.ids import LeaseId
 from moorage.core.limits import TEMPLATES_MAX
-from tests.core.admission.build import Refused, World, spec
+from tests.core.admission.build import OPERATOR, Refused, World, spec
 
 
 class Templates(World):
@@ -128,6 +129,21 @@ def test_an_idle_pool_goes() -> None:
     world.wait(1)
     assert world.facts.pools == {}
     assert world.facts.made == {"deploy/*": 0}
+
+
+def test_outcomes_of_its_leases_go_with_it() -> None:
+    """Also one that is reported in the batch in which it goes, or it would stay without a pool."""
+    world = Templates()
+    world.template(idle=HOUR)
+    world.ask("a", {"deploy/web": 1})
+    world.release("a")
+    world.now += HOUR
+    made = leases.outcome(world.facts, world.moment, LeaseId("a"), OPERATOR, "ok", "")
+    assert [one.pool for one in made[0].outcomes] == ["deploy/web"]
+    world.do(made)
+    assert world.facts.pools == {}
+    assert made[0].outcomes == []
+    assert world.lease("a").outcome == "ok"
 
 
 def test_a_pool_with_a_ticket_stays() -> None:

@@ -16,7 +16,7 @@ from moorage.core.admission.templates import TemplateWish
 from moorage.core.clock import SECOND
 from moorage.core.errors import Code
 from moorage.service.access.audit import AuditFilter, AuditRow
-from moorage.service.admission.lease_cases import LeaseRelease
+from moorage.service.admission.lease_cases import LeaseOutcome, LeaseRelease
 from moorage.service.admission.service import Admission
 from moorage.service.admission.template_cases import TemplatePut
 from moorage.service.app import Service
@@ -351,6 +351,24 @@ def test_an_idle_pool_is_collected(tmp_path: Path) -> None:
             assert (await lease(admission, made)).cause == "released"
             again = (await ask(admission, "b", "deploy/web")).lease
             assert again.token > made.token
+
+    asyncio.run(run())
+
+
+def test_a_late_outcome_does_not_outlive_its_pool(tmp_path: Path) -> None:
+    """It is reported when the pool is due, and before the sweep: so in the batch that ends both."""
+
+    async def run() -> None:
+        async with running(tmp_path / "m.sqlite") as one:
+            admission = one.service.admission
+            await template_put(one.service, "deploy/*", spec(), idle=20 * SECOND)
+            made = (await ask(admission, "a", "deploy/web")).lease
+            await admission.change(LeaseRelease(made.id, Proof("me")))
+            one.clock.at += 20 * SECOND
+            await admission.change(LeaseOutcome(made.id, Proof("me"), "failed", ""))
+            assert await refusal(admission.queries.pool("deploy/web")) == Code.POOL_NOT_FOUND
+            assert (await lease(admission, made)).outcome == "failed"
+            assert await one.service.operations.check() == []
 
     asyncio.run(run())
 

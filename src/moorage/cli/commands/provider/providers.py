@@ -77,7 +77,9 @@ _REASON = click.option("--reason", default="", help="Reason, shown in the audit 
 @click.option("--drained", is_flag=True, help="Only providers that offer nothing.")
 @click.option("--used/--unused", default=None, help="Only providers with allocations, or without.")
 @click.option(
-    "--limit", type=WholeNumber(1, 1_000_000), help="Print at most this many; all by default."
+    "--limit",
+    type=WholeNumber(1, 1_000_000),
+    help="Print at most this many, the first by UUID; all by default.",
 )
 @wide_option
 @json_option

@@ -4,7 +4,7 @@
 least 80 % of the limit was in use for half of the lease's life or more. An outcome of a quiet pool
 says nothing about its limit. The times in which so much was in use are kept with the pool, so that
 neither the moment of the grant decides (the first job of a rush is alone) nor that of the report
-(the last one is alone again).
+(the last one is alone again). A lease that was handed over was granted to its first owner.
 
 **Correlated failures count once**: those with the same cause within a minute, or within a twentieth
 of the hold if that is shorter. The good outcomes of that minute then count for as much less, so
@@ -34,6 +34,7 @@ from moorage.core.admission.model import (
     PoolSpec,
     Result,
     Step,
+    units_held_since,
 )
 from moorage.core.admission.pacing import is_default, pacing_default, shortened
 from moorage.core.clock import MINUTE, Instant
@@ -126,10 +127,11 @@ def reported(pool: Pool, lease: Lease, at: Instant, result: Result, cause: str) 
         cause: of a failure, for telling them apart; may be empty.
     """
     settings, state = pool.spec.adaptive, pool.adaptation
-    if settings is None or state is None or lease.granted_at is None:
+    begun = units_held_since(lease)
+    if settings is None or state is None or begun is None:
         return pool
     if result == "ok":
-        lasted = (*state.lasted, at - lease.granted_at)[-LASTED_MAX:]
+        lasted = (*state.lasted, at - begun)[-LASTED_MAX:]
         state = structs.replace(state, lasted=lasted)
     if not _is_evidence(state, lease, at):
         state = structs.replace(state, aside=state.aside + 1)
@@ -194,7 +196,7 @@ def _acts(spec: PoolSpec) -> bool:
 
 
 def _is_evidence(state: Adaptation, lease: Lease, at: Instant) -> bool:
-    begins = lease.granted_at
+    begins = units_held_since(lease)
     if begins is None or begins < state.since or at < state.frozen_until:
         return False
     ends = at if lease.ended_at is None else lease.ended_at

@@ -1,6 +1,6 @@
 """What is behind a pool in a simulation: a system that throttles what exceeds its capacity.
 
-Nobody knows the capacity, and it changes: a quota is raised, an incident takes half of it. Each job
+Its capacity is hidden, and changes: a quota is raised, an incident takes half of it. Each job
 asks the system once, at a random time of its life. If more units run then than the system can
 carry, as large a share of those that ask is throttled as is too much. A throttled job tries on
 until its usual end and fails then, as installers do. Some jobs fail for reasons of their own.

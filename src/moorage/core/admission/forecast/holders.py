@@ -74,6 +74,13 @@ class SlotHolder(NamedTuple):
     lease: LeaseId
     granted_at: Instant
     naming: Naming
+    held_since: Instant | None = None
+    """As of `Lease`: if it was handed over, the first grant in its chain."""
+
+    @property
+    def since(self) -> Instant:
+        """Return since when its units are held, also by those who handed them over."""
+        return self.granted_at if self.held_since is None else self.held_since
 
 
 def holders_of_slots(slots: Sequence[Slot], leases: Iterable[SlotHolder]) -> Holders:

@@ -77,7 +77,9 @@ class Evidence(Struct, frozen=True):
     holding: tuple[Holder, ...] = ()
     """Granted leases, the oldest grants first; not all, if there are very many."""
     oldest: SlotHolder | None = None
-    """The first of these leases."""
+    """That of these leases whose units are held longest."""
+    newest: Instant | None = None
+    """Since when those of them are held that have been held for the shortest time."""
     line: tuple[int, ...] = ()
     """Units of each ticket in its line that is not passed over, in order."""
 

@@ -36,7 +36,7 @@ let fresh = Date.now(); // when the server last said that what is shown is curre
 let failure = ""; // why the server cannot show the page
 
 const morph = (text) => {
-  Idiomorph.morph(main, parsed(text), { morphStyle: "innerHTML", ignoreActiveValue: true, callbacks });
+  Idiomorph.morph(main, parsed(text).childNodes, { morphStyle: "innerHTML", ignoreActiveValue: true, callbacks });
   refresh();
   document.dispatchEvent(new Event("moorage:changed"));
 };

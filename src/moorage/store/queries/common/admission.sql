@@ -108,9 +108,10 @@ SELECT arrival, id, pools, body FROM lease
 WHERE ended_at IS NULL AND (arrival, id) > ($1, $2) AND state = 'waiting'
 ORDER BY arrival, id LIMIT $3;
 
+-- How long leases took. What was handed over has not ended: its units are still held.
 -- name: pasts_load --
 SELECT asked_at, granted_at, ended_at FROM lease_need
-WHERE pool = $1 AND state = 'ended' AND granted_at IS NOT NULL
+WHERE pool = $1 AND state = 'ended' AND granted_at IS NOT NULL AND cause <> 'handed_over'
 ORDER BY ended_at DESC LIMIT $2;
 
 -- name: ends_load --
