@@ -12,6 +12,10 @@ def encode(value: object) -> str:
     return _encoder.encode(value).decode()
 
 
+NO_KEYS = "[]"
+"""As `key_set` of nothing; for what most requests do not need."""
+
+
 def key_set(keys: Iterable[str]) -> str:
     """Return a set of keys as the single parameter of a set statement."""
     return encode(sorted(keys))

@@ -80,7 +80,7 @@ class PoolSpec(Struct, frozen=True):
     priority_max: int | None = None
     hold_max: int | None = None
     queue_max_per_owner: int | None = None
-    """Tickets of one owner that may wait; None: as `owner_queue_max` says."""
+    """Tickets of one owner that may wait; None: as `bounds.owner_queue_max` says."""
     per_member: int | None = None
     """Units for each member of `member_group`, a group of reporters; None: the limit is fixed."""
     member_group: str | None = None
@@ -94,32 +94,6 @@ class PoolSpec(Struct, frozen=True):
     """How far ahead callers that are no operators may book; None: only operators may."""
     book_hours: int | None = None
     """Unit-hours that one such owner may have booked ahead; set with `book_ahead`."""
-
-
-QUEUE_SHARE = 10
-"""The owners of a project, or one without a project, may fill a tenth of a line by default."""
-
-SHORT_LINE = 10
-"""Tickets that one owner may have in any line, if it is that long: nobody shares so short a one."""
-
-
-def owner_queue_max(queue_max: int, chosen: int | None = None) -> int:
-    """Return how many tickets of one owner may wait; `chosen`: a pool's `queue_max_per_owner`.
-
-    By default a tenth of the line, so that nobody fills it. But a line of ten, for example that of
-    a program whose jobs all have one owner, is meant for ten jobs.
-    """
-    share = max(queue_max // QUEUE_SHARE, SHORT_LINE)
-    return min(queue_max, share) if chosen is None else chosen
-
-
-def project_queue_max(spec: PoolSpec) -> int:
-    """Return how many tickets of all owners of one project together may wait.
-
-    A project with many tokens must not fill a line that one of them could not fill.
-    """
-    chosen = spec.queue_max_per_owner or 0
-    return max(chosen, owner_queue_max(spec.queue_max))
 
 
 class Rest(Struct, frozen=True):
