@@ -101,8 +101,8 @@ class Drawing:
             *((self._confirm, 3), (self._restart, 1), (self._proxy_back, 3)),
             *((self._members, 1), (self._add, 3), (self._label, 3), (self._drain, 2)),
             *((self._resume, 1), (self._remove, 1), (self._import, 1), (self._tune, 2)),
-            (self._template, 3),
             *((self._book, 4), (self._alter, 1), (self._cancel, 1)),
+            (self._template, 3),
         )
 
     def first(self) -> list[Maker]:

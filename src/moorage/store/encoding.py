@@ -1,6 +1,5 @@
 """Encodes values as JSON text for rows and for parameters of statements."""
 
-from collections.abc import Collection
 
 from msgspec import json
 
@@ -12,6 +11,10 @@ def encode(value: object) -> str:
     return _encoder.encode(value).decode()
 
 
-def key_set(keys: Collection[str]) -> str:
+NO_KEYS = "[]"
+"""As `key_set` of nothing; for what most requests do not need."""
+
+
+def key_set(keys: Iterable[str]) -> str:
     """Return a set of keys as the single parameter of a set statement."""
-    return encode(sorted(keys)) if keys else "[]"
+    return encode(sorted(keys))

@@ -23,6 +23,13 @@ from moorage.wire.audit import AuditEntry, AuditPage
 from moorage.wire.changes import Changes, PacingValue, PoolSpecValue
 from moorage.wire.enums import State
 from moorage.wire.fleet import AgentPage, GroupPage
+from moorage.wire.pools.bookings import (
+    BookedUnits,
+    Booking,
+    BookingPage,
+    BookingWindow,
+    Repeat,
+)
 from moorage.wire.pools.past import HistoryPoint, PoolHistory
 from moorage.wire.pools.reports import OutcomeLine, PoolReport
 from moorage.wire.pools.templates import PoolTemplate, PoolTemplateList
@@ -286,6 +293,52 @@ PAST = PoolHistory(
 SLOTS = [slot(number) for number in range(1, 13)]
 
 
+def booking(number: int, windows: int, **more: Any) -> Booking:
+    """Return a booking of some hours of as many nights; its first window runs, or is to come."""
+    starts = [before(days=-night, hours=1 - 5 * number) for night in range(windows)]
+    shown = [
+        BookingWindow(
+            start=start,
+            end=start + timedelta(hours=4),
+            state="taken" if start < NOW else "coming",
+        )
+        for start in starts
+    ]
+    state = "running" if starts[0] < NOW else "coming"
+    return built(
+        Booking,
+        id=id_at(before(days=3 - number), number),
+        state=state,
+        start=shown[0].start,
+        end=shown[-1].end,
+        next=shown[0],
+        windows=shown,
+        lead=600.0,
+        **more,
+    )
+
+
+BOOKINGS = [
+    booking(
+        0,
+        windows=3,
+        owner="ci/prow",
+        needs=[BookedUnits(pool=POOLS[0], units=12), BookedUnits(pool=POOLS[2], units=1)],
+        repeat=Repeat(every="day", zone="Europe/Berlin", count=3),
+        no_show=900.0,
+        note="the release of the quarter, and whatever has to be built again because of it",
+    ),
+    booking(
+        1,
+        windows=1,
+        owner="night-shift-operator",
+        needs=[BookedUnits(pool=POOLS[1], units=None)],
+        closure=True,
+        note="new fans",
+    ),
+]
+
+
 def answer_to(path: str, state: str | None, by: str = "class") -> Any:
     """Return the answer to a GET; None: there is nothing."""
     if path == "/v1/leases":
@@ -309,6 +362,8 @@ def answer_to(path: str, state: str | None, by: str = "class") -> Any:
         f"/v1/pools/{POOLS[0]}:history": PAST,
         f"/v1/pools/{POOLS[0]}:report": REPORT,
         f"/v1/pools/{POOLS[0]}:slots": SlotPage(slots=SLOTS, next=None),
+        "/v1/bookings": BookingPage(bookings=BOOKINGS, next=None),
+        f"/v1/bookings/{BOOKINGS[0].id}": BOOKINGS[0],
         f"/v1/groups/{GROUPS[2].name}": GROUPS[2],
         "/v1/groups": GroupPage(groups=GROUPS, next=None),
         "/v1/whoami": CALLER,

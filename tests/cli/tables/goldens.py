@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from tests.cli.tables.answers import (
+    BOOKINGS,
     ENDED,
     GRANTED,
     LEASES,
@@ -50,6 +51,8 @@ COMMANDS = {
     "pool-template-list": ["pool", "template", "list"],
     "pool-template-show": ["pool", "template", "show", TEMPLATES[1].name],
     "pool-report": ["pool", "report", POOLS[0]],
+    "booking-list": ["booking", "list"],
+    "booking-show": ["booking", "show", BOOKINGS[0].id],
     "top": ["top", "--once"],
     "fleet": ["fleet"],
     "fleet-by-aggregate": ["fleet", "--by", "aggregate"],

@@ -38,6 +38,9 @@ KINDS = {
     "agent root": AGENT,
     "agent set-desired": AGENT,
     "agent show": AGENT,
+    "booking change": "booking",
+    "booking delete": "booking",
+    "booking show": "booking",
     "consumer release": CONSUMER,
     "consumer show": CONSUMER,
     "group delete": REPORTERS,
@@ -90,7 +93,7 @@ KINDS = {
     "token rotate": TOKEN,
 }
 """What each command takes first; "new": what it makes, "client": a command of the single file,
-"template": the whole name of a template."""
+"template" and "booking": the whole name of a template, the whole id of a booking."""
 
 MORE = {
     "agent group wait": ["--for", "1h"],

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from datetime import UTC, datetime, timedelta
 from urllib.parse import urlencode
 from uuid import uuid4
 
@@ -41,13 +42,22 @@ SAFE = {
 
 
 def addresses(native: Native) -> dict[str, str]:
-    """Return an address of each page, of a server with a pool, a ticket, a host and a reshape."""
+    """Return an address of each page, of a server with one of each thing that has a page."""
     pool = make_pool(native)
     ticket = waiting_ticket(native, pool).body["id"]
     host = native.provider(pool.replace("/", "-"))
     split = Split(native)
     reshape = split.committed().body["id"]
-    ids = {"/machines/": host, "/reshapes/": reshape, "/consumers/": split.guest}
+    start = datetime.now(UTC) + timedelta(days=1)  # noqa: TID251  # by the clock of the real server
+    times = {"start": start.isoformat(), "end": (start + timedelta(hours=2)).isoformat()}
+    wanted = {"needs": [{"pool": pool, "units": 1}], "key": str(uuid4()), "force": True, **times}
+    booking = native.ask("POST", "/v1/bookings", wanted).body["id"]
+    ids = {
+        "/machines/": host,
+        "/reshapes/": reshape,
+        "/consumers/": split.guest,
+        "/bookings/": booking,
+    }
     found = {}
     for page in ENTRIES:
         if isinstance(page, Page):
@@ -56,6 +66,8 @@ def addresses(native: Native) -> dict[str, str]:
             found[page.path] = address.replace("{id}", one)
             if address.endswith("/claim"):
                 found[page.path] = f"{address}?resources=VGPU:1"
+            if address.endswith(("/bookings/new", "/change")):
+                found[page.path] += "?" + urlencode({"pool": pool, **times})
     return found
 
 

@@ -6,6 +6,7 @@ again, an unknown kind of change, and a format that this release does not know.
 
 import asyncio
 from collections.abc import Awaitable, Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -15,21 +16,25 @@ import psycopg
 import pytest
 from msgspec import json
 
+from moorage.core.admission.calendar.bookings import Booker
 from moorage.core.admission.model import Need
 from moorage.core.admission.requests import Proof
 from moorage.core.admission.templates import TemplateWish
 from moorage.core.errors import Code, Error
 from moorage.core.fleet.model import Goal
-from moorage.core.ids import ProviderId
+from moorage.core.ids import BookingId, ProviderId
 from moorage.core.ledger.inventory import InventorySpec
+from moorage.service.admission.booking_cases import BookingAlter, BookingCreate
 from moorage.service.admission.lease_cases import LeaseRelease
 from moorage.service.admission.template_cases import TemplatePut
 from moorage.service.app import Service
 from moorage.service.clock import SystemClock
 from moorage.service.ledger import provider_cases, vocabulary_cases
+from moorage.service.values import time_of
 from moorage.store.api import StoreError
 from moorage.store.formats import FORMAT
 from moorage.store.open import open_engine
+from moorage.wire.pools.bookings import BookedUnits, BookingChange, BookingWanted
 from tests.service.fleet.machines import PAGES, agent_id, ready, report
 from tests.service.pools import MINUTE, ask, pool_put, spec, wish
 from tests.service.running import CLASSES, TESTER, TRAITS, claim, fatal
@@ -37,6 +42,8 @@ from tests.support import cluster
 
 EXTRA = {"later": [1, {"x": None}]}
 """A member that this release does not know."""
+
+BOOKER, BOOKED = Booker("me", frozenset({"operator"})), BookingId(str(uuid4()))
 
 
 class Database:
@@ -81,7 +88,7 @@ def template_put(limit: int) -> TemplatePut:
 
 
 async def store_values(service: Service) -> ProviderId:
-    """Store a value of every kind: a provider with inventory, pools with leases, an agent."""
+    """Store a value of every kind: a provider, pools with leases and a booking, an agent."""
     uuid = ProviderId(str(uuid4()))
     await service.transactor.submit(provider_cases.ProviderCreate(uuid, "host"))
     await service.transactor.submit(
@@ -92,10 +99,21 @@ async def store_values(service: Service) -> ProviderId:
         await ask(service.admission, f"first-{n}", "units", units=2)
     alternatives = [[Need("units", 2)], [Need("units", 3)]]
     await service.admission.acquire(wish("any").any_of(alternatives), TESTER)
+    await book(service)
     await service.transactor.submit(template_put(limit=1))
     await ready(service.fleet, 1)
     await service.fleet.group_defaults.put("default", {PAGES: Goal(amount=50)}, TESTER)
     return uuid
+
+
+async def book(service: Service) -> None:
+    """Book a unit of another pool for tomorrow."""
+    await pool_put(service.admission, "booked", spec(limit=1))
+    start = time_of((await service.admission.queries.now()).wall) + timedelta(days=1)
+    needs = [BookedUnits(pool="booked", units=1)]
+    wanted = BookingWanted(needs=needs, key="b", start=start, end=start + timedelta(hours=1))
+    case = BookingCreate(BOOKER, TESTER, BOOKED, "me", wanted)
+    await service.admission.calendars.change(case)
 
 
 async def rewrite_values(service: Service, uuid: ProviderId) -> None:
@@ -104,6 +122,8 @@ async def rewrite_values(service: Service, uuid: ProviderId) -> None:
     leases, _, _ = await service.admission.queries.leases(None, 10, "units", None)
     for view in leases:
         await service.admission.change(LeaseRelease(view.lease.id, Proof()))
+    change = BookingAlter(BOOKER, TESTER, BOOKED, BookingChange(note="why"), frozenset({"booked"}))
+    await service.admission.calendars.change(change)
     await service.transactor.submit(template_put(limit=2))
     await service.fleet.report(agent_id(1), report(1, 2, 70), TESTER)
     await service.fleet.group_defaults.put("default", {PAGES: Goal(amount=60)}, TESTER)
@@ -143,6 +163,7 @@ def write_as_newer(database: Database) -> None:
     for table, key, path in (
         ("pool", "name", ("spec",)),
         ("lease", "id", ("needs", "token", "alternatives")),
+        ("booking", "id", ("needs",)),
         ("pool_template", "name", ("spec",)),
         ("agent_group", "name", ()),
         ("agent", "uuid", ("facts",)),
@@ -157,7 +178,7 @@ def lacking(database: Database, revision: int) -> list[str]:
     found = []
     told = "SELECT kind, key, body FROM change WHERE body IS NOT NULL AND revision > ?"
     for kind, key, text in database.sql(told, revision):
-        kinds = ("inventory", "pool", "pool_template", "lease", "agent", "group")
+        kinds = ("inventory", "pool", "pool_template", "booking", "lease", "agent", "group")
         if kind in kinds and added(text) != whole(text):
             found.append(f"change {kind} {key}")
     for uuid, text in database.sql("SELECT uuid, inventories FROM provider"):
@@ -168,6 +189,11 @@ def lacking(database: Database, revision: int) -> list[str]:
             value = json.decode(text)
             if "later" not in value or "later" not in value["spec"]:
                 found.append(f"{table} {text}")
+    for (text,) in database.sql("SELECT body FROM booking"):
+        value = json.decode(text)
+        inner = flat(value["needs"])
+        if "later" not in value or any("later" not in one for one in inner):
+            found.append(f"booking {text}")
     for (text,) in database.sql("SELECT body FROM lease"):
         value = json.decode(text)
         inner = flat([value["needs"], value["alternatives"]])

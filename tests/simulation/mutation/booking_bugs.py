@@ -94,8 +94,8 @@ BOOKING_BUGS = (
         "B6",
         "a request takes over the place of a ticket with a booking",
         f"{CORE}/superseding.py",
-        "    if ticket.booking != request.booking:\n        return False\n",
-        "",
+        "    if forced or ticket.booking != request.booking:",
+        "    if forced:",
         BOOKINGS,
     ),
     Bug(

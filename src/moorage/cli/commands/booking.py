@@ -80,8 +80,7 @@ def group() -> None:
 @group.command(
     epilog=example(
         "moorage booking create clusters/aws=3 --start 2026-12-01T09:00 --for 4h",
-        "moorage booking create gpus --start 2026-12-01T22:00 --for 8h --every week \\",
-        "    --days mo,tu --zone Europe/Berlin --until 2027-06-30",
+        "moorage booking create gpus --start 2026-12-01T22:00 --for 8h --every week --count 9",
         "moorage booking create gpus --closure --start 2026-12-05T06:00 --for 2h --note cooling",
     )
 )
@@ -92,7 +91,7 @@ def group() -> None:
 @_FOR
 @_ZONE
 @click.option("--every", type=click.Choice(get_args(Every)), help="Repeat it every day or week.")
-@click.option("--interval", type=WholeNumber(1), default=1, help="Every so many days or weeks.")
+@click.option("--interval", type=WholeNumber(1), default=1, help="Only every n-th day or week.")
 @click.option("--days", help="Days of a weekly series, for example mo,we,fr.")
 @click.option("--until", help="Last day of a series, for example 2027-06-30.")
 @click.option("--count", type=WholeNumber(1), help="Windows of a series, instead of --until.")

@@ -236,8 +236,9 @@ class _Scan:
             self._idle(slot.pool).remove(slot)
             self._use(ticket.needs[0], forced=False)
             arrived = structs.replace(ticket, arrival=self.draft.arrive())
-            arrived = self.draft.join(arrived)
-            self._note(self.draft.grant(arrived, [slot]))
+            granted = self.draft.grant(self.draft.join(arrived), [slot])
+            if self.booked:
+                self.booked.granted(granted)
             owned = (slot.pool, ticket.owner)
             self.owners[owned] = self.owners.get(owned, 0) + 1
 
@@ -596,14 +597,11 @@ class _Scan:
             owned = (need.pool, ticket.owner)
             self.owners[owned] = self.owners.get(owned, 0) + need.units
         until = self.booked.ends(ticket) if self.booked else None
-        self._note(self.draft.grant(ticket, taken, until))
+        granted = self.draft.grant(ticket, taken, until)
+        if self.booked:
+            self.booked.granted(granted)
         for need in ticket.needs:
             self._close(need.pool)
-
-    def _note(self, lease: Lease) -> None:
-        """Count a grant in what is spoken for."""
-        if self.booked:
-            self.booked.granted(lease)
 
     def _use(self, need: Need, *, forced: bool) -> None:
         left = self.left.get(need.pool)

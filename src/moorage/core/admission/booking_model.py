@@ -1,5 +1,7 @@
 """Bookings, as they are stored."""
 
+from collections.abc import Iterable
+
 from msgspec import Struct
 
 from moorage.core.admission.model import Need
@@ -84,3 +86,12 @@ class Booking(Struct, frozen=True):
 
 BOOKED_PRIORITY = MOVED_PRIORITY_MAX + 1
 """The priority of tickets with a booking: ahead of all others, also of moved ones."""
+
+
+def of_pool(bookings: Iterable[Booking], pool: str) -> list[Booking]:
+    """Return those of some bookings that keep units of a pool and were not cancelled."""
+    return [
+        one
+        for one in bookings
+        if one.cancelled_at is None and any(need.pool == pool for need in one.needs)
+    ]

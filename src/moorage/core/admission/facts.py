@@ -169,10 +169,10 @@ class Changes(Struct):
         self.slots.update(other.slots)
         self.templates.update(other.templates)
         self.outcomes.extend(other.outcomes)
+        self.bookings.update(other.bookings)
         if self.outcomes:  # those of a pool go with it
             gone = {name for name, pool in other.pools.items() if pool is None}
             self.outcomes = [one for one in self.outcomes if one.pool not in gone]
-        self.bookings.update(other.bookings)
         for lease, until in other.heard.items():
             changed = self.leases.get(lease)
             if changed is None:

@@ -81,7 +81,7 @@ class PoolSpec(Struct, frozen=True):
     priority_max: int | None = None
     hold_max: int | None = None
     queue_max_per_owner: int | None = None
-    """Tickets of one owner that may wait; None: as `owner_queue_max` says."""
+    """Tickets of one owner that may wait; None: as `bounds.owner_queue_max` says."""
     per_member: int | None = None
     """Units for each member of `member_group`, a group of reporters; None: the limit is fixed."""
     member_group: str | None = None

@@ -10,7 +10,7 @@ from msgspec import structs
 
 from moorage.core.admission import bounds
 from moorage.core.admission.adaptive import rule as adaptive
-from moorage.core.admission.calendar.profile import of_pool
+from moorage.core.admission.booking_model import of_pool
 from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Changes, Facts
 from moorage.core.admission.model import (

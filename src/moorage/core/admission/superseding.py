@@ -143,6 +143,6 @@ def _asks_for_the_same(ticket: Lease, request: LeaseRequest) -> bool:
     same = asked(ticket.needs, ticket.alternatives) == asked(
         in_order(request.needs), request.alternatives
     )
-    if ticket.booking != request.booking:
+    if forced or ticket.booking != request.booking:
         return False
-    return same and not forced and priority == request.priority
+    return same and priority == request.priority

@@ -184,10 +184,8 @@ def digest_of(request: LeaseRequest) -> str:
     allocations = None if request.allocations is None else holding_of(request.allocations)
     # What is not asked for is left out, so that keys which are older than it are still known.
     grouped = {"group": request.group, "cancel_running": request.cancel_running}
-    booked = {"booking": request.booking, "borrow": request.borrow}
     asked = {
         **(grouped if request.group else {}),
-        **{name: one for name, one in booked.items() if one is not None},
         "owner": request.owner,
         "needs": to_builtins(request.needs),
         "ttl": request.ttl,
@@ -202,8 +200,9 @@ def digest_of(request: LeaseRequest) -> str:
     if request.alternatives:
         asked["any_of"] = to_builtins(request.alternatives)
         asked["in_order"] = request.in_order
-    if request.preemptible is not None:
-        asked["preemptible"] = request.preemptible
+    for name in ("preemptible", "booking", "borrow"):
+        if (one := getattr(request, name)) is not None:
+            asked[name] = one
     return _digest(asked)
 
 

@@ -34,7 +34,7 @@ from moorage.store.admission.rows import (
     template_from_body,
 )
 from moorage.store.api import Plan, Query, Row
-from moorage.store.encoding import encode, key_set
+from moorage.store.encoding import NO_KEYS, encode, key_set
 
 NEVER_YET = Instant(0)
 """Before any wait."""
@@ -181,14 +181,14 @@ def pools_query(keys: Keys) -> Query:
         (
             key_set(keys.pools | keys.ends | keys.holders | keys.quotas | keys.calendars),
             key_set(keys.leases),
-            encode(sorted(keys.slots)),
+            encode(sorted(keys.slots)) if keys.slots else NO_KEYS,
             keys.due,
             DUE_MAX,
-            key_set(keys.quotas),
-            key_set(keys.member_groups),
-            key_set(keys.cohorts),
-            key_set(keys.calendars),
-            key_set(keys.bookings),
+            key_set(keys.quotas) if keys.quotas else NO_KEYS,
+            key_set(keys.member_groups) if keys.member_groups else NO_KEYS,
+            key_set(keys.cohorts) if keys.cohorts else NO_KEYS,
+            key_set(keys.calendars) if keys.calendars else NO_KEYS,
+            key_set(keys.bookings) if keys.bookings else NO_KEYS,
         ),
     )
 
@@ -244,10 +244,12 @@ def pools_take(facts: Facts, rows: Sequence[Row]) -> None:
             facts.held[pool.name, owner] = units
         if holding is not None:
             facts.holding[pool.name] = holding_from_text(holding)
-        for booking in bookings_from_bodies(bookings):
-            facts.bookings.setdefault(booking.id, booking)
-        for called, tickets in counts_from_text(calls).items():
-            facts.calls.setdefault(BookingId(called), tickets)
+        if bookings is not None:
+            for booking in bookings_from_bodies(bookings):
+                facts.bookings.setdefault(booking.id, booking)
+        if calls is not None:
+            for called, tickets in counts_from_text(calls).items():
+                facts.calls.setdefault(BookingId(called), tickets)
 
 
 def templates_take(facts: Facts, rows: Sequence[Row]) -> None:

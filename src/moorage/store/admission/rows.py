@@ -66,9 +66,9 @@ def booking_from_body(body: str) -> Booking:
     return _booking.decode(body)
 
 
-def bookings_from_bodies(bodies: str | None) -> list[Booking]:
-    """Read a JSON array of bookings; None: there are none."""
-    return [] if bodies is None else _bookings.decode(bodies)
+def bookings_from_bodies(bodies: str) -> list[Booking]:
+    """Read a JSON array of bookings."""
+    return _bookings.decode(bodies)
 
 
 def booking_row(booking: Booking) -> Row:
@@ -196,7 +196,9 @@ def need_rows(lease: Lease) -> Iterator[Row]:
             lease.granted_at,
             lease.ended_at,
             lease.cause,
-            first_end(lease.hold_until, lease.stop_until),
+            lease.hold_until
+            if lease.stop_until is None
+            else first_end(lease.hold_until, lease.stop_until),
             lease.booking,
         )
 

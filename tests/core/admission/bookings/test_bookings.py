@@ -78,6 +78,15 @@ def test_a_booking_is_accepted_after_the_hold_of_a_lease() -> None:
     w.book("b", {"p": 1}, (100, 200))
 
 
+def test_a_booking_is_accepted_after_the_cooldown_of_a_lease() -> None:
+    """A unit that has to rest after a lease is not free for a booking meanwhile."""
+    w = world(limit=1, cooldown=10 * SECOND)
+    w.ask("held", hold=100 * SECOND)
+    with Refused(Code.BOOKED):
+        w.book("b", {"p": 1}, (109, 200))
+    w.book("b", {"p": 1}, (110, 200))
+
+
 def test_two_bookings_never_exceed_the_limit() -> None:
     """The rule, for bookings: the second one is refused, or begins when the first ends."""
     w = world(limit=3)

@@ -18,8 +18,8 @@ from typing import Literal
 
 from msgspec import structs
 
-from moorage.core.admission.booking_model import Booking, Window
-from moorage.core.admission.calendar.profile import FOREVER, Profile, of_pool, rest_max
+from moorage.core.admission.booking_model import Booking, Window, of_pool
+from moorage.core.admission.calendar.profile import FOREVER, Profile, rest_max
 from moorage.core.admission.draft import Draft
 from moorage.core.admission.model import Lease, Pool
 from moorage.core.admission.owners import LEASE_PROXY

@@ -17,8 +17,8 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct, structs
 
 from moorage.core.admission import bounds
-from moorage.core.admission.booking_model import Booking, Window
-from moorage.core.admission.calendar.profile import FOREVER, Profile, of_pool
+from moorage.core.admission.booking_model import Booking, Window, of_pool
+from moorage.core.admission.calendar.profile import FOREVER, Profile
 from moorage.core.admission.facts import Changes, Facts
 from moorage.core.admission.model import Lease, Need, Pool, first_end
 from moorage.core.admission.requests import LeaseRequest, check_duration, pools_of

@@ -16,7 +16,7 @@ neither. Source: docs/decisions/0065-bookings.md.
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 
-from moorage.core.admission.booking_model import Booking, Window
+from moorage.core.admission.booking_model import Booking, Window, of_pool
 from moorage.core.admission.facts import Facts
 from moorage.core.admission.model import Pool, PoolSpec
 from moorage.core.admission.units import limit_of, rests
@@ -257,15 +257,6 @@ def kept_spans(booking: Booking, wall: int, rest: int = 0) -> list[tuple[int, in
         else:
             found.append((start, end))
     return found
-
-
-def of_pool(bookings: Iterable[Booking], pool: str) -> list[Booking]:
-    """Return those of some bookings that keep units of a pool and were not cancelled."""
-    return [
-        one
-        for one in bookings
-        if one.cancelled_at is None and any(need.pool == pool for need in one.needs)
-    ]
 
 
 def rest_max(spec: PoolSpec) -> int:

@@ -148,9 +148,7 @@ def check_cohort(spec: PoolSpec) -> None:
             " cannot be lent.",
         )
     if spec.book_ahead is not None:
-        raise Error(
-            Code.INVALID, "Units of a pool in a cohort cannot be booked: omit book_ahead."
-        )
+        raise Error(Code.INVALID, "Units of a pool in a cohort cannot be booked: omit book_ahead.")
     for name, value in (("lending", spec.lending), ("borrowing", spec.borrowing)):
         if value is not None and not 0 <= value <= MAX_INT:
             raise Error(Code.INVALID, f"{name} must be from 0 to {MAX_INT}.")

@@ -431,7 +431,7 @@ def request_of(wanted: wire.LeaseWanted, owner: str, *, attended: bool = False) 
         else microseconds("preemptible", wanted.preemptible),
         allocations=None if wanted.allocations is None else text_of(_holding(wanted.allocations)),
         booking=None if wanted.booking is None else BookingId(uuid_of(wanted.booking, "booking")),
-        borrow=microseconds_or_none("borrow", wanted.borrow),
+        borrow=None if wanted.borrow is None else microseconds("borrow", wanted.borrow),
     )
     if not wanted.any_of:
         return asked
@@ -554,7 +554,7 @@ def lease_shown(view: LeaseView, mine: bool) -> wire.Lease:
         kept=None if lease.kept is None else _kept_shown(lease.kept, view),
         booking=lease.booking,
         yields_to=lease.yields_to,
-        notice=notice_of(lease),
+        notice="" if lease.yields_to is None else notice_of(lease),
     )
 
 

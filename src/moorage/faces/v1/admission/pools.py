@@ -5,9 +5,7 @@ from collections.abc import Iterable
 from msgspec import structs
 
 from moorage.core.admission.bounds import owner_queue_max
-from moorage.core.admission.model import (
-    Pacing,
-)
+from moorage.core.admission.model import Pacing
 from moorage.core.admission.requests import check_duration
 from moorage.core.clock import SECOND
 from moorage.faces.v1 import authorization
