@@ -1,5 +1,6 @@
 """Encodes values as JSON text for rows and for parameters of statements."""
 
+from collections.abc import Iterable
 
 from msgspec import json
 

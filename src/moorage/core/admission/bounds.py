@@ -63,32 +63,6 @@ def project_queue_max(spec: PoolSpec) -> int:
     return max(chosen, owner_queue_max(spec.queue_max))
 
 
-QUEUE_SHARE = 10
-"""The owners of a project, or one without a project, may fill a tenth of a line by default."""
-
-SHORT_LINE = 10
-"""Tickets that one owner may have in any line, if it is that long: nobody shares so short a one."""
-
-
-def owner_queue_max(queue_max: int, chosen: int | None = None) -> int:
-    """Return how many tickets of one owner may wait; `chosen`: a pool's `queue_max_per_owner`.
-
-    By default a tenth of the line, so that nobody fills it. But a line of ten, for example that of
-    a program whose jobs all have one owner, is meant for ten jobs.
-    """
-    share = max(queue_max // QUEUE_SHARE, SHORT_LINE)
-    return min(queue_max, share) if chosen is None else chosen
-
-
-def project_queue_max(spec: PoolSpec) -> int:
-    """Return how many tickets of all owners of one project together may wait.
-
-    A project with many tokens must not fill a line that one of them could not fill.
-    """
-    chosen = spec.queue_max_per_owner or 0
-    return max(chosen, owner_queue_max(spec.queue_max))
-
-
 def check_order(pools: Iterable[Pool]) -> None:
     """Raise INVALID unless all pools of a request grant in the same order.
 
