@@ -429,9 +429,7 @@ def request_of(wanted: wire.LeaseWanted, owner: str, *, attended: bool = False) 
         attended=attended,
         group="" if wanted.supersede is None else wanted.supersede.group,
         cancel_running=wanted.supersede is not None and wanted.supersede.cancel_running,
-        preemptible=None
-        if wanted.preemptible is None
-        else microseconds("preemptible", wanted.preemptible),
+        preemptible=microseconds_or_none("preemptible", wanted.preemptible),
         allocations=None if wanted.allocations is None else text_of(_holding(wanted.allocations)),
     )
     if not wanted.any_of:
