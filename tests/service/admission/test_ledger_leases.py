@@ -51,3 +51,26 @@ def test_many_end_at_once(tmp_path: Path) -> None:
         assert one.used(host) == 0
 
     with_manual_clock(tmp_path, scenario)
+
+
+def test_a_preempted_lease_returns_its_allocations(tmp_path: Path) -> None:
+    """Its consumer is known by the time at which it was made, not at which it was asked to stop."""
+
+    async def scenario(one: Running) -> None:
+        host = await one.provider(1, VCPU=2)
+        admission = one.service.admission
+        await pool_put(admission, "p", spec(1))
+        mine = claimed_by(1)
+        low = await ask(
+            admission, "low", "p", preemptible=10 * SECOND, ttl=600 * SECOND, allocations=mine
+        )
+        await pass_time(one, 5 * SECOND)
+        high = await ask(admission, "high", "p", priority=1)
+        assert (await admission.queries.lease(low.lease.id)).lease.preempted_by == high.lease.id
+        assert one.used(host) == 1
+        await pass_time(one, 11 * SECOND)
+        assert (await admission.queries.lease(low.lease.id)).lease.cause == "preempted"
+        assert (await admission.queries.lease(high.lease.id)).lease.state == "granted"
+        assert one.used(host) == 0
+
+    with_manual_clock(tmp_path, scenario)

@@ -91,7 +91,9 @@ class AdmissionRoom:
         while (made := self._admitted()) is None:
             yield from load.lines_load(self.facts, self._short, self._share.stuck, alive)
         for key, lease in made.leases.items():
-            if lease is not None and lease.state == "granted":
+            before = self.facts.leases.get(key)
+            starts = before is None or before.state != "granted"  # else it is asked to stop
+            if starts and lease is not None and lease.state == "granted":
                 made.leases[key] = self._share.dated(lease)
         self.facts.apply(made)
         self.changes.update(made)

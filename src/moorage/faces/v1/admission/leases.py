@@ -426,9 +426,7 @@ def request_of(wanted: wire.LeaseWanted, owner: str, *, attended: bool = False) 
         attended=attended,
         group="" if wanted.supersede is None else wanted.supersede.group,
         cancel_running=wanted.supersede is not None and wanted.supersede.cancel_running,
-        preemptible=None
-        if wanted.preemptible is None
-        else microseconds("preemptible", wanted.preemptible),
+        preemptible=microseconds_or_none("preemptible", wanted.preemptible),
         allocations=None if wanted.allocations is None else text_of(_holding(wanted.allocations)),
         booking=None if wanted.booking is None else BookingId(uuid_of(wanted.booking, "booking")),
         borrow=None if wanted.borrow is None else microseconds("borrow", wanted.borrow),
