@@ -9,7 +9,7 @@ from moorage.core.admission.model import Need
 from moorage.core.admission.requests import LeaseRequest
 from moorage.core.clock import SECOND, Instant
 from moorage.core.errors import Code
-from moorage.core.ids import ConsumerId, LeaseId, ProviderId
+from moorage.core.ids import BookingId, ConsumerId, LeaseId, ProviderId
 from moorage.service.admission.lease_cases import digest_of
 from moorage.service.admission.service import Admission
 from moorage.service.batch.ledger_share import LeaseAllocations, text_of
@@ -53,6 +53,8 @@ OTHER = {
     "group": "g",
     "alternatives": ((Need("p", 1),), (Need("q", 1),)),
     "preemptible": 1,
+    "booking": BookingId("b"),
+    "borrow": 1,
 }
 """What makes another request of `REQUEST`."""
 
@@ -94,13 +96,20 @@ def test_the_order_of_members_makes_no_other_request() -> None:
 
 def test_digests_do_not_change() -> None:
     """Digests are stored with leases, and processes of other releases compare them."""
-    whole = structs.replace(REQUEST, **OTHER)
-    rigid = structs.replace(whole, preemptible=None)
-    grouped = structs.replace(rigid, alternatives=())
+    stopped = structs.replace(REQUEST, **(OTHER | {"booking": None, "borrow": None}))
+    booked = structs.replace(REQUEST, **(OTHER | {"preemptible": None}))
+    whole = structs.replace(stopped, preemptible=None)
+    grouped = structs.replace(whole, alternatives=())
     plain = structs.replace(grouped, group="")
-    digests = [digest_of(one)[:12] for one in (REQUEST, plain, grouped, rigid)]
-    assert digests == ["6c21acdbab61", "123d3d9fcfea", "81757b495ee5", "df7a9447b1d5"]
-    assert digest_of(whole)[:12] == "a030a1c0271d"
+    digests = [digest_of(one)[:12] for one in (REQUEST, plain, grouped, whole, booked, stopped)]
+    assert digests == [
+        "6c21acdbab61",
+        "123d3d9fcfea",
+        "81757b495ee5",
+        "df7a9447b1d5",
+        "cd687f18f134",
+        "a030a1c0271d",
+    ]
 
 
 def test_how_a_request_chooses_counts() -> None:
