@@ -6,7 +6,11 @@ from pathlib import Path
 import pytest
 from msgspec import json
 
-from moorage.core.admission.model import Adaptive, Counts, Lease, Result
+from moorage.core.adaptive_values import Adaptive, Counts
+from moorage.core.admission.model import (
+    Lease,
+    Result,
+)
 from moorage.core.admission.requests import Proof
 from moorage.core.errors import Code
 from moorage.service.admission.lease_cases import LeaseOutcome, LeaseRelease

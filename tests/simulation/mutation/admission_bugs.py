@@ -106,7 +106,7 @@ ADMISSION_BUGS = (
     Bug(
         "I21",
         "nobody looks when a pause is over",
-        f"{CORE}/admit.py",
+        f"{CORE}/calendar/waking.py",
         "wake_at = pool.paused_until  # also without a line: a sweep ends the pause",
         "wake_at = None",
     ),

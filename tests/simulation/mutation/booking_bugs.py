@@ -85,7 +85,7 @@ BOOKING_BUGS = (
     Bug(
         "B3",
         "nobody looks at a pool on demand when its last booking ends",
-        f"{CORE}/admit.py",
+        f"{CORE}/calendar/waking.py",
         "if pool.booked_until is not None and wake_at is None:",
         "if pool.booked_until is None and wake_at is None and pool.waiting:",
         BOOKINGS,

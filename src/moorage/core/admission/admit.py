@@ -26,7 +26,7 @@ from operator import attrgetter
 from msgspec import Struct, structs
 
 from moorage.core.admission import pacing
-from moorage.core.admission.adaptive.rule import tracked
+from moorage.core.admission.adaptive.rule import note_use
 from moorage.core.admission.alternatives import Needs, asked
 from moorage.core.admission.bars import (
     bar_of,
@@ -36,14 +36,14 @@ from moorage.core.admission.bars import (
     lacking_labels,
     silence_ends,
 )
+from moorage.core.admission.calendar import waking
 from moorage.core.admission.calendar.booked_pools import OVER, BookedPools, Verdict
 from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Changes, Facts, Immediate
 from moorage.core.admission.model import FREE, Lease, Need, Pool, Slot
 from moorage.core.admission.sharing.cohorts import Cohort, awaited_in, cohorts_of, merged
-from moorage.core.admission.sharing.preemption import FRONT, Stopping, yielding
+from moorage.core.admission.sharing.preemption import FRONT, Stopping, pools_that_stop
 from moorage.core.admission.slots import IdleSlots
-from moorage.core.admission.templates import looked_at
 from moorage.core.admission.units import free_units, is_free, load_of, units_by_pool
 from moorage.core.clock import Instant
 from moorage.core.ids import BookingId, LeaseId
@@ -113,8 +113,9 @@ def admit(
         if pool.yields or pool.spec.cohort is not None:
             scan.preempt()
             break
-    scan.wake()
-    scan.note_use()
+    awaited = awaited_in(map(scan.draft.pool, scan.cohorts)) if scan.cohorts else set()
+    waking.wake(scan.draft, scan.silent_at, awaited, scan.booked)
+    note_use(facts.pools, scan.draft.changes.pools, moment.at)
     return scan.draft.changes
 
 
@@ -244,15 +245,7 @@ class _Scan:
 
     def preempt(self) -> None:
         """Have holders asked to stop for tickets that cannot start otherwise. Raises Restart."""
-        pools = []
-        for pool in self.facts.pools.values():
-            if not pool.yields and pool.spec.cohort is None:
-                continue
-            now = self.draft.pool(pool.name)
-            booked = now.booked_until is not None  # a booking may be what tickets wait for
-            ready = not (booked or now.paused) and pacing.is_open(now, self.moment.at)
-            if ready and now.waiting and yielding(self.facts, pool):
-                pools.append(pool.name)
+        pools = pools_that_stop(self.facts, self.draft.pool, self.moment.at)
         if not pools:
             return
         fronts = [self._front(name) for name in pools]
@@ -291,49 +284,6 @@ class _Scan:
         if not line.whole and (not found or loaded < PAGE):
             self.short[name] = max(PAGE, 4 * loaded if loaded >= PAGE else 0)
         return sorted(found, key=order)[:FRONT]
-
-    def wake(self) -> None:
-        """Set for every pool when time alone may allow a grant, or ends it as `templates` say."""
-        at, changed = self.moment.at, self.draft.changes.pools
-        awaited = awaited_in(map(self.draft.pool, self.cohorts)) if self.cohorts else ()
-        for name, stored in self.facts.pools.items():
-            pool = changed.get(name) or stored
-            timed = pool.resting or pool.spec.pacing is not None or self.silent_at
-            silent_at = self.silent_at.get(name)
-            wake_at = pacing.wakes_at(pool, at, silent_at) if pool.waiting and timed else None
-            if pool.resting and not pool.waiting and pool.spec.cohort in awaited:
-                # Others of its cohort wait for what it lends.
-                wake_at = min(
-                    (rest.until for rest in pool.resting if rest.until > at), default=None
-                )
-            if self.booked and pool.waiting:
-                wake_at = self.booked.sooner(pool, wake_at)
-            if pool.paused:
-                wake_at = pool.paused_until  # also without a line: a sweep ends the pause
-            if pool.on_demand is not None:
-                used = looked_at(pool, at)
-                if used is None or used is not pool:
-                    changed[name] = used
-                if used is None:
-                    continue
-                pool = used
-                idle_until = None if used.on_demand is None else used.on_demand.idle_until
-                wake_at = wake_at if idle_until is None else idle_until
-                if pool.booked_until is not None and wake_at is None:  # its idle time begins then
-                    wake_at = Instant(pool.booked_until + self.facts.timeline.skew)
-            if wake_at != pool.wake_at:
-                rests = tuple(rest for rest in pool.resting if rest.until > at)
-                changed[name] = structs.replace(pool, wake_at=wake_at, resting=rests)
-
-    def note_use(self) -> None:
-        """Note which pools with an adaptive limit are busy from now on."""
-        changed = self.draft.changes.pools
-        for name, stored in self.facts.pools.items():
-            if stored.adaptation is not None:
-                pool = changed.get(name) or stored
-                noted = tracked(pool, self.moment.at)
-                if noted is not pool:
-                    changed[name] = noted
 
     def _lines(self) -> tuple[list[Lease], list[tuple[Order, str]]]:
         """Return the tickets to scan, and where the loaded part of each open line ends.

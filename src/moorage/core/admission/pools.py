@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 from msgspec import structs
 
+from moorage.core.adaptive_values import Adaptive
 from moorage.core.admission import bounds
 from moorage.core.admission.adaptive import rule as adaptive
 from moorage.core.admission.booking_model import of_pool
 from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Changes, Facts
 from moorage.core.admission.model import (
-    Adaptive,
     Pacing,
     Pool,
     PoolSpec,

@@ -3,8 +3,8 @@
 from dataclasses import asdict
 from typing import Any, Literal
 
+from moorage.core.adaptive_values import Adaptive
 from moorage.core.admission.model import (
-    Adaptive,
     Pacing,
     PoolSpec,
 )

@@ -14,8 +14,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from msgspec import json
 
+from moorage.core.adaptive_values import Adaptation, Adaptive
 from moorage.core.admission.adaptive.rule import BUSY_MAX, most
-from moorage.core.admission.model import Adaptation, Adaptive, Pool
+from moorage.core.admission.model import (
+    Pool,
+)
 from moorage.core.clock import SECOND
 from moorage.core.ids import LeaseId
 from tests.core.admission.build import World

@@ -6,10 +6,13 @@ from typing import Any
 import pytest
 from msgspec import structs
 
+from moorage.core.adaptive_values import Adaptation, Adaptive, Busy, Counts, Step
 from moorage.core.admission.adaptive import rule
 from moorage.core.admission.adaptive.texts import step_text
 from moorage.core.admission.adaptive.texts import test_text as seen_text
-from moorage.core.admission.model import Adaptation, Adaptive, Busy, Counts, Pool, Step
+from moorage.core.admission.model import (
+    Pool,
+)
 from moorage.core.admission.pacing import pacing_default
 from moorage.core.admission.requests import Proof
 from moorage.core.clock import HOUR, MINUTE, SECOND, Instant

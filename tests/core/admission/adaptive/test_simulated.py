@@ -14,10 +14,16 @@ from math import cos, pi
 import pytest
 from msgspec import structs
 
+from moorage.core.adaptive_values import Adaptive
 from moorage.core.admission.adaptive import rule
 from moorage.core.admission.forecast.cloud import Cloud
 from moorage.core.admission.forecast.simulate import Job, Rehearsal, rehearse, summary
-from moorage.core.admission.model import Adaptive, Lease, Pool, PoolSpec, Result
+from moorage.core.admission.model import (
+    Lease,
+    Pool,
+    PoolSpec,
+    Result,
+)
 from moorage.core.admission.pacing import pacing_default
 from moorage.core.clock import HOUR, MINUTE, SECOND, Instant
 

@@ -5,13 +5,16 @@ from typing import Any
 import pytest
 from msgspec import structs
 
+from moorage.core.adaptive_values import Adaptive
 from moorage.core.admission import handing_over, keeping, templates
 from moorage.core.admission.adaptive import rule as adaptive
 from moorage.core.admission.booking_model import Window
 from moorage.core.admission.calendar.bookings import Booker, offers
 from moorage.core.admission.facts import Changes
 from moorage.core.admission.handing_over import Acceptance
-from moorage.core.admission.model import Adaptive, Need
+from moorage.core.admission.model import (
+    Need,
+)
 from moorage.core.admission.requests import LeaseRequest, Proof, request_again
 from moorage.core.admission.templates import TemplateWish
 from moorage.core.clock import HOUR, SECOND, Instant

@@ -2,9 +2,9 @@
 
 import pytest
 
+from moorage.core.adaptive_values import Adaptive
 from moorage.core.admission import leases, pools, templates
 from moorage.core.admission.facts import Changes
-from moorage.core.admission.model import Adaptive
 from moorage.core.admission.templates import TemplateWish
 from moorage.core.clock import HOUR, MINUTE, SECOND, Instant
 from moorage.core.errors import Code

@@ -2,9 +2,12 @@
 
 import pytest
 
+from moorage.core.adaptive_values import Adaptive
 from moorage.core.admission import handing_over
 from moorage.core.admission.handing_over import Acceptance
-from moorage.core.admission.model import Adaptive, Lease
+from moorage.core.admission.model import (
+    Lease,
+)
 from moorage.core.admission.requests import Proof
 from moorage.core.admission.sharing.fair_share import Share, shares_of
 from moorage.core.clock import HOUR, MINUTE, SECOND, Instant

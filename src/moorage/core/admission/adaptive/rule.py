@@ -18,22 +18,17 @@ first reports are too bad. A hold means here: as long as the jobs take until the
 longer.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, MutableMapping, Sequence
 
 from msgspec import structs
 
+from moorage.core.adaptive_values import Adaptation, Adaptive, Busy, Counts, Minute, Step
 from moorage.core.admission.adaptive.sequential_test import decided, expected
 from moorage.core.admission.model import (
-    Adaptation,
-    Adaptive,
-    Busy,
-    Counts,
     Lease,
-    Minute,
     Pool,
     PoolSpec,
     Result,
-    Step,
     units_held_since,
 )
 from moorage.core.admission.pacing import is_default, pacing_default, shortened
@@ -114,6 +109,18 @@ def tracked(pool: Pool, at: Instant) -> Pool:
     else:
         times = (*times[:-1], Busy(last.since, at))
     return structs.replace(pool, adaptation=structs.replace(state, busy=_bounded(times)))
+
+
+def note_use(
+    pools: Mapping[str, Pool], changed: MutableMapping[str, Pool | None], at: Instant
+) -> None:
+    """Note in `changed` which pools with an adaptive limit are busy from now on."""
+    for name, stored in pools.items():
+        if stored.adaptation is not None:
+            pool = changed.get(name) or stored
+            noted = tracked(pool, at)
+            if noted is not pool:
+                changed[name] = noted
 
 
 def reported(pool: Pool, lease: Lease, at: Instant, result: Result, cause: str) -> Pool:

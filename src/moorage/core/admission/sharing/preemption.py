@@ -30,6 +30,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from msgspec import structs
 
+from moorage.core.admission import pacing
 from moorage.core.admission.facts import Facts
 from moorage.core.admission.model import FREE, Lease, Need, Pool, Slot, is_unconfirmed
 from moorage.core.admission.sharing.fair_share import sharer_of, weight_of
@@ -50,6 +51,21 @@ def yielding(facts: Facts, pool: Pool) -> set[str]:
         return found
     mates = (one for one in facts.pools.values() if one.spec.cohort == cohort)
     return found | {one.name for one in mates if one.yields}
+
+
+def pools_that_stop(facts: Facts, now: Callable[[str], Pool], at: Instant) -> list[str]:
+    """Return the pools for whose tickets leases may be asked to stop; `now`: after all grants.
+
+    None in which units are booked: the tickets there may wait for a booking.
+    """
+    found = []
+    for stored in facts.pools.values():
+        if stored.yields or stored.spec.cohort is not None:
+            pool = now(stored.name)
+            closed = pool.paused or pool.booked_until is not None or not pacing.is_open(pool, at)
+            if pool.waiting and not closed and yielding(facts, stored):
+                found.append(stored.name)
+    return found
 
 
 class Stopping:

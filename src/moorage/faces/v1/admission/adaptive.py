@@ -4,10 +4,13 @@ from datetime import datetime
 
 from msgspec import structs
 
+from moorage.core.adaptive_values import Adaptive, Step
 from moorage.core.admission.adaptive import rule
 from moorage.core.admission.adaptive.sequential_test import leaning
 from moorage.core.admission.adaptive.texts import step_text, test_text
-from moorage.core.admission.model import Adaptive, Pool, Step
+from moorage.core.admission.model import (
+    Pool,
+)
 from moorage.core.clock import SECOND, Instant
 from moorage.service.values import time_of
 from moorage.wire import admission as wire
