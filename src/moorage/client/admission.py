@@ -16,7 +16,6 @@ from moorage.wire.admission import (
     Pool,
     PoolPage,
     PoolWanted,
-    Verified,
 )
 from moorage.wire.defaults import OFFER_SECONDS
 from moorage.wire.operations import admin, leases, pools
@@ -27,6 +26,7 @@ from moorage.wire.pools.reports import PoolContents, PoolReport
 
 if TYPE_CHECKING:
     from moorage.wire.acting import ActionEffect, ActionWanted
+    from moorage.wire.pools.lease_changes import Verified
     from moorage.wire.pools.templates import PoolTemplate, PoolTemplateWanted
 
 CLEARING_SECONDS = 60.0

@@ -591,20 +591,3 @@ class LeaseLooked(LeaseAsked):
     """
 
     until: Until = "granted"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VerifyAsked:
-    """A pool and the fencing token to check."""
-
-    pool: str = ""
-    token: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verified:
-    """`current`: the token belongs to a lease that has units of the pool now."""
-
-    current: bool
-    lease: str | None
-    expires_at: datetime | None

@@ -588,18 +588,3 @@ class Changes:
 
     changes: list[Change]
     next: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangesAsked:
-    """What to follow.
-
-    `after` is a cursor, EPOCH.REVISION or EPOCH.REVISION.N; without it only changes from now on are
-    returned. `kinds` are separated by commas; all by default. `wait` is in seconds, at most 60. At
-    most `limit` changes are examined, up to 1000.
-    """
-
-    after: str | None = None
-    kinds: str | None = None
-    wait: float = 30.0
-    limit: int = 500

@@ -17,8 +17,8 @@ from moorage.faces.v1.openapi import template_of
 from moorage.faces.v1.problems import STATUSES
 from moorage.faces.v1.routes import ROUTES
 from moorage.faces.web import RefusalError
-from moorage.wire.changes import ChangesAsked
 from moorage.wire.operations.operation import Access, Content, Operation
+from moorage.wire.pages import ChangesAsked
 from tests.faces.v1.native import Native
 
 

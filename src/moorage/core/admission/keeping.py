@@ -48,17 +48,11 @@ def keep(
             f"Lease '{lease}' was made through Boskos, the lease proxy or a governor, which release"
             " it themselves, so it cannot be kept for inspection.",
         )
-    if found.preempted_by is not None:
-        raise Error(
-            Code.INVALID,
-            f"Lease '{lease}' ends soon for the ticket '{found.preempted_by}', so it cannot be"
-            " kept.",
-        )
     if found.stop_until is not None:
+        other = found.preempted_by or found.superseded_by
         raise Error(
             Code.INVALID,
-            f"Lease '{lease}' ends soon for the newer request '{found.superseded_by}' of its"
-            " group, so it cannot be kept.",
+            f"Lease '{lease}' ends soon for the request '{other}', so it cannot be kept.",
         )
     check_reason(reason)
     check_duration("The time that a lease is kept", wanted)

@@ -19,9 +19,10 @@ from moorage.service.feed.change_rows import value_of
 from moorage.service.feed.watch import ChangesGoneError, Cursor, Seen
 from moorage.service.pages import check_limit
 from moorage.service.values import check_wait
-from moorage.wire.changes import VALUES, Change, Changes, ChangesAsked
+from moorage.wire.changes import VALUES, Change, Changes
 from moorage.wire.operations import feed as operations
 from moorage.wire.operations.feed import EVENTS
+from moorage.wire.pages import ChangesAsked
 
 BEAT_SECONDS = 15.0
 """How often an idle stream sends its cursor, so that each side notices if the other is gone."""

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 from moorage.wire.operations.operation import Access, Content, Operation, Types
 
 if TYPE_CHECKING:
-    from moorage.wire import changes
+    from moorage.wire import changes, pages
 else:
-    (changes,) = map(Types, ("changes",))
+    changes, pages = map(Types, ("changes", "pages"))
 
 EVENTS = "text/event-stream"
 """The content type of the feed as a stream of events."""
@@ -17,7 +17,7 @@ EVENTS = "text/event-stream"
 WATCH = Operation(
     Access("GET /v1/watch", "reader"),
     Content(
-        parameters=changes.ChangesAsked, answer=changes.Changes, media=("application/json", EVENTS)
+        parameters=pages.ChangesAsked, answer=changes.Changes, media=("application/json", EVENTS)
     ),
     "Return every committed change after a cursor, in order; wait if there is none.",
 )

@@ -30,7 +30,7 @@ LIST_LEASES = Operation(
 )
 VERIFY_LEASE = Operation(
     Access("GET /v1/leases/verify", "reader", projects=True),
-    Content(parameters=admission.VerifyAsked, answer=admission.Verified),
+    Content(parameters=lease_changes.VerifyAsked, answer=lease_changes.Verified),
     "Check whether a fencing token belongs to a lease that has units of a pool now.",
 )
 GET_LEASE = Operation(

@@ -124,3 +124,20 @@ class OutcomeWanted(HolderProof):
     result: Result
     detail: str = ""
     cause: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerifyAsked:
+    """A pool and the fencing token to check."""
+
+    pool: str = ""
+    token: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verified:
+    """`current`: the token belongs to a lease that has units of the pool now."""
+
+    current: bool
+    lease: str | None
+    expires_at: datetime | None

@@ -29,6 +29,9 @@ def refused(answer: Response) -> tuple[int, str]:
     return answer.status, answer.body["code"]
 
 
+UNSET = ("book_ahead", "book_hours", "booked_until", "fair_share", "cohort", "lending")
+
+
 def test_defaults_of_a_pool(native: Native) -> None:
     """Settings that are left out have defaults, and all of them are shown."""
     made = put(native, "install/azure-4", limit=50, hold=1200)
@@ -59,9 +62,6 @@ def test_defaults_of_a_pool(native: Native) -> None:
         "native_slots": False,
         "order": "oldest",
         "template": None,
-        "book_ahead": None,
-        "book_hours": None,
-        "booked_until": None,
         "generation": 1,
         "paused": False,
         "pause_reason": "",
@@ -79,13 +79,10 @@ def test_defaults_of_a_pool(native: Native) -> None:
         "next_grant_at": None,
         "first": None,
         "owner_queue_max": 1_000,
-        "fair_share": None,
         "shares": [],
-        "cohort": None,
-        "lending": None,
         "borrowing": 0,
         "borrowed": 0,
-    }
+    } | dict.fromkeys(UNSET)
     times = {name: made.body[name] for name in ("created_at", "updated_at")}
     assert made.body == expected | times
     for path in ("install/azure-4", "install%2Fazure-4"):

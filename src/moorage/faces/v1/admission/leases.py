@@ -14,7 +14,6 @@ from moorage.core.admission.forecast.why import Standing
 from moorage.core.admission.handing_over import is_offered
 from moorage.core.admission.model import (
     Kept,
-    Lease,
     Need,
     Offer,
     is_unconfirmed,
@@ -260,13 +259,13 @@ async def outcome(request: Request[lease_changes.OutcomeWanted, None]) -> wire.L
     return await changed(request, case)
 
 
-async def verify(request: Request[None, wire.VerifyAsked]) -> wire.Verified:
+async def verify(request: Request[None, lease_changes.VerifyAsked]) -> lease_changes.Verified:
     """Return whether a fencing token is current."""
     asked = request.parameters
     view = await request.service.admission.queries.holder(asked.pool, asked.token)
     if view is None:
-        return wire.Verified(current=False, lease=None, expires_at=None)
-    return wire.Verified(
+        return lease_changes.Verified(current=False, lease=None, expires_at=None)
+    return lease_changes.Verified(
         current=True, lease=view.lease.id, expires_at=time_or_none(view.times().expires_at)
     )
 
@@ -520,7 +519,9 @@ def lease_shown(view: LeaseView, mine: bool) -> wire.Lease:
         owner=lease.owner,
         state=lease.state,
         needs=list(map(_need_shown, lease.needs)),
-        any_of=_any_of_shown(lease) if lease.alternatives else [],
+        any_of=[list(map(_need_shown, needs)) for needs in lease.alternatives]
+        if lease.alternatives
+        else [],
         choose=None if lease.choice is None else CHOOSE[lease.choice.in_order],
         slots={pool: list(names) for pool, names in lease.slots.items()} if lease.slots else {},
         labels=lease.labels,
@@ -592,10 +593,6 @@ def _standing_shown(standing: Standing) -> wire.Waiting:
         ],
         share=None if standing.share is None else share_shown(standing.share),
     )
-
-
-def _any_of_shown(lease: Lease) -> list[list[wire.NeedWanted]]:
-    return [list(map(_need_shown, needs)) for needs in lease.alternatives]
 
 
 def _need_shown(need: Need) -> wire.NeedWanted:
