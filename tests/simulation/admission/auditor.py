@@ -7,8 +7,8 @@ ticket ends in one way, I8 order, I9 keys, I10 who may release, I11 no unit is f
 granted, I12 pacing, I13 holds, I15 stored sums, I16 time, I18 quotas, I19 slots show exactly their
 leases, I21 pauses end in time, I22 only the newest of a group waits, I23 pools on demand stay while
 they are used, I24 who takes over a lease was offered it, and nothing else of it changes, I25 what
-is kept for inspection has an end, I26 fair shares. I14 and I20 are the simulation's: restarts, and
-an end of all faults. I27, cohorts, and I28, preemption, are of tests/core/admission/sharing.
+is kept for inspection has an end, I26 fair shares, I28 preemption. I14 and I20 are the simulation's
+(restarts, and an end of all faults), I27, cohorts, is of tests/core/admission/sharing.
 """
 
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ from moorage.core.admission.model import Lease, Pool, Slot
 from moorage.core.ids import LeaseId
 from moorage.core.service_time import Moment
 from tests.simulation.admission import calls as do
-from tests.simulation.admission import newest, standing
+from tests.simulation.admission import newest, preemption, standing
 from tests.simulation.admission.books import Books, LeaseBook, PoolBook, claim, units_in
 from tests.simulation.admission.line import Scan
 
@@ -259,14 +259,17 @@ class Auditor:
 
     def _leases(self, changes: Changes) -> list[Lease]:
         """Add the after-images to the books; return the granted leases."""
-        ended, granted = [], []
+        ended, granted, stopping = [], [], []
         for key, after in changes.leases.items():
             claim(after is not None, "I7", key, "was forgotten")
             assert after is not None
             book = self.books.find(key)
             before = None if book is None else book.seen
             known = before or self._given(after.id)
-            newest.asked_to_stop(known, after, self.at, self.alive, self.told)
+            if preemption.is_asked_now(known, after):
+                stopping.append(after)
+            else:
+                newest.asked_to_stop(known, after, self.at, self.alive, self.told)
             if before is None:
                 self._arrived(after, changes)
             else:
@@ -280,6 +283,7 @@ class Auditor:
             elif after.state == "granted" and (before is None or before.state == "waiting"):
                 granted.append(after)
             self._note(key, after, book, before)
+        preemption.asked(self.books, stopping, self.at, self.alive)
         for lease in ended:
             self._rest(lease, granted)
         return granted
@@ -307,10 +311,13 @@ class Auditor:
         assert old is not None
         before = old.seen
         claim(after.state != "waiting", "I24", after.id, "waits after it was handed over")
-        same = ["needs", "slots", "hold_until", "priority", "forced", "ttl", "record", "kept"]
         within = newest.scope(before.owner) == newest.scope(after.owner)
+        same = ["needs", "slots", "hold_until", "priority", "forced", "ttl", "record", "kept"]
+        same += ["preemptible", *(["group"] if within else [])]
+        if not preemption.is_asked_now(before, after):
+            same += ["stop_until", "stop_downtime", "preempted_by"]
         claim(within or not after.group, "I24", after.id, "is in a group of others:", after.group)
-        for name in [*same, "stop_until", "stop_downtime", *(["group"] if within else [])]:
+        for name in same:
             unchanged = getattr(before, name) == getattr(after, name)
             claim(unchanged, "I24", after.id, "has another", name, "than", before.id)
         claim(before.owner != after.owner, "I24", after.id, "was given to its own holder")
@@ -394,6 +401,8 @@ class Auditor:
                 earlier = [*self._earlier(after)]
                 now = (self.at, self.alive)
                 newest.superseded(self.books, before, after, *now, self.told, earlier)
+            case "preempted":
+                preemption.ended(before, after, self.at, self.alive)
             case "unheard":
                 self._unheard(book, after, after.patience)
                 claim(before and before.state == "waiting", "I7", after.id, "was no ticket")
@@ -521,7 +530,8 @@ class Auditor:
                 claim(lease.hold_until + self.slack > self.at, "I13", key, "outlives its hold")
             if lease.kept is not None:
                 claim(lease.hold_until is not None, "I25", key, "is kept for ever")
-                claim(lease.stop_until is None, "I25", key, "is kept, and ends before")
+                ends = lease.stop_until is not None and lease.preempted_by is None
+                claim(not ends, "I25", key, "is kept, and ends before")
             if lease.state == "granted" and (lease.keep or lease.ttl is None or lease.kept):
                 continue
             patience = lease.ttl if lease.state == "granted" else lease.patience

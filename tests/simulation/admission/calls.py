@@ -28,6 +28,7 @@ class Ask:
     any_of: Options = ()
     """Complete alternatives; then there are no `needs`."""
     in_order: bool = False
+    preemptible: int | None = None
 
     @property
     def options(self) -> Options:

@@ -138,12 +138,13 @@ def _ask(ask: do.Ask, lease: LeaseId) -> LeaseRequest:
         allocations=None if ask.allocations is None else _holding(ask),
         group=ask.group,
         cancel_running=ask.cancel_running,
+        preemptible=ask.preemptible,
     ).any_of(ask.any_of, in_order=ask.in_order)
 
 
 def structs_of(ask: do.Ask) -> tuple[Any, ...]:
     """Return a request without its key."""
-    asked = (*ask.options, ask.in_order)
+    asked = (*ask.options, ask.in_order, ask.preemptible)
     return (ask.owner, asked, ask.priority, ask.ttl, ask.hold, ask.patience, ask.group)
 
 

@@ -68,6 +68,7 @@ class Wishes:
     cancel_running: bool = False
     any_of: do.Options = ()
     in_order: bool = False
+    preemptible: int | None = None
     work: int = 5 * SECOND
 
 
@@ -137,6 +138,7 @@ class Client:
             cancel_running=wishes.cancel_running,
             any_of=wishes.any_of,
             in_order=wishes.in_order,
+            preemptible=wishes.preemptible,
         )
 
     def _key(self) -> str:
@@ -264,7 +266,7 @@ class Client:
             if isinstance(answer, Seen):
                 until = self._relies(answer, sent)
                 if answer.lease.stop_until is not None and not self._slips():
-                    break  # a newer request of its group asks it to stop
+                    break  # a newer request of its group, or another ticket, asks it to stop
             elif answer is not LOST or (until is not None and self.world.now >= until):
                 return False  # it has lost its lease, and stops
         return (yield from self._gives_back(lease))

@@ -80,6 +80,13 @@ def grouped(random: Random, wishes: Wishes) -> Wishes:
     return replace(wishes, group=random.choice(GROUPS), cancel_running=random.random() < 0.5)
 
 
+def preemptible(random: Random, wishes: Wishes) -> Wishes:
+    """Return wishes whose leases others may perhaps have stopped."""
+    if random.random() < 0.6:
+        return wishes
+    return replace(wishes, preemptible=random.choice([1, 4, 20]) * SECOND)
+
+
 def fair_share(random: Random) -> FairShare | None:
     """Return a fair share by owner, or more often none."""
     if random.random() < 0.6:

@@ -211,6 +211,7 @@ class Server:
             allocations=ask.allocations,
             group=ask.group,
             cancel_running=ask.cancel_running,
+            preemptible=ask.preemptible,
             heard_until=Instant(moment.alive + ask.patience),
         ).any_of(ask.any_of, in_order=ask.in_order)
 

@@ -128,6 +128,7 @@ class Simulation:
             name = f"client-{n}"
             owner = f"owner-{n % 2}" if shared else name
             wishes = scenarios.grouped(self.more, wishes)
+            wishes = scenarios.preemptible(Random(f"preemptible {self.seed} {n}"), wishes)
             if wishes.group and self.more.random() < 0.5:
                 owner = f"project-{n % 2}/{owner}"  # whose groups are those of the project
             hands = Random(f"hands {self.seed} {n}")

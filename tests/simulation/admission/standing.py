@@ -189,5 +189,5 @@ def token_of(lease: Lease) -> FencingToken:
 
 def rest_after(lease: Lease, spec: PoolSpec) -> int:
     """Return how long the units of a lease rest: longer if its holder did not give them back."""
-    lost = lease.cause in ("revoked", "ttl_over", "superseded")
+    lost = lease.cause in ("revoked", "ttl_over", "superseded", "preempted")
     return max(spec.cooldown, spec.lock_delay) if lost else spec.cooldown

@@ -1,0 +1,51 @@
+"""I28: only who permits it is asked to stop for another ticket, and it has the time that it chose.
+
+As the rest of the auditor, this computes nothing with the package. Whom a ticket may ask, and that
+nobody is asked in vain, is checked by a naive rule in tests/core/admission/sharing.
+"""
+
+from collections.abc import Iterable
+
+from moorage.core.admission.model import Lease
+from tests.simulation.admission.books import Books, claim
+from tests.simulation.admission.newest import stops_at
+
+
+def is_asked_now(before: Lease | None, after: Lease) -> bool:
+    """Is a lease asked to stop for another ticket by this change?"""
+    return after.preempted_by is not None and (before is None or before.preempted_by is None)
+
+
+def asked(books: Books, leases: Iterable[Lease], at: int, alive: int) -> None:
+    """Check leases that a batch asks to stop, after all its changes."""
+    for lease in leases:
+        name = lease.id
+        claim(lease.preemptible is not None, "I28", name, "did not permit that it is asked to stop")
+        assert lease.preemptible is not None
+        assert lease.preempted_by is not None
+        claim(lease.state == "granted", "I28", name, "is asked to stop, and is", lease.state)
+        until = at + lease.preemptible
+        claim(lease.stop_until == until, "I28", name, "stops at", lease.stop_until, "not", until)
+        claim(lease.stop_downtime == at - alive, "I28", name, "counts outages from before")
+        book = books.live.get(lease.preempted_by)
+        claim(book is not None, "I28", name, "is asked to stop for nobody:", lease.preempted_by)
+        assert book is not None
+        ticket = book.seen
+        claim(ticket.state == "waiting", "I28", name, "is asked to stop for", ticket)
+        pools = {need.pool for need in ticket.needs} & {need.pool for need in lease.needs}
+        claim(pools, "I28", name, "has nothing that it is asked for by", ticket.id)
+        if ticket.priority != lease.priority:
+            claim(ticket.priority > lease.priority, "I28", name, "is above", ticket.id)
+            continue
+        shared = all(books.pools[pool].spec.fair_share is not None for pool in pools)
+        claim(shared, "I28", name, "is asked to stop by its equal", ticket.id)
+        claim(ticket.owner != lease.owner, "I28", name, "is asked to stop by its own", ticket.id)
+
+
+def ended(before: Lease | None, after: Lease, at: int, alive: int) -> None:
+    """Check an end because of preemption."""
+    claim(before and before.preempted_by, "I28", after.id, "was preempted, but not asked to stop")
+    assert before is not None
+    claim(before.state == "granted", "I28", after.id, "was preempted, and was", before.state)
+    stop = stops_at(before, at - alive)
+    claim(stop is not None and stop <= at, "I28", after.id, "had time to stop until", stop)
