@@ -228,10 +228,10 @@ class _Scan:
             timed = pool.resting or pool.spec.pacing is not None or self.silent_at
             silent_at = self.silent_at.get(name)
             wake_at = pacing.wakes_at(pool, at, silent_at) if pool.waiting and timed else None
-            if self.booked and pool.waiting:
-                wake_at = self.booked.sooner(pool, wake_at)
             if pool.paused:
                 wake_at = pool.paused_until  # also without a line: a sweep ends the pause
+            if self.booked:  # also without a line: what nobody uses is given back, and ends
+                wake_at = self.booked.sooner(pool, wake_at)
             if pool.on_demand is not None:
                 used = looked_at(pool, at)
                 if used is None or used is not pool:
@@ -241,8 +241,6 @@ class _Scan:
                 pool = used
                 idle_until = None if used.on_demand is None else used.on_demand.idle_until
                 wake_at = wake_at if idle_until is None else idle_until
-                if pool.booked_until is not None and wake_at is None:  # its idle time begins then
-                    wake_at = Instant(pool.booked_until + self.facts.timeline.skew)
             if wake_at != pool.wake_at:
                 rests = tuple(rest for rest in pool.resting if rest.until > at)
                 changed[name] = structs.replace(pool, wake_at=wake_at, resting=rests)
