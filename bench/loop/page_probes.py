@@ -1,7 +1,9 @@
 """Requests to every page of the dashboard and to all its data."""
 
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from typing import TypeVar
+from urllib.parse import urlencode
 
 from bench.loop.reshape_probes import UNDOING
 from bench.wire import Session
@@ -11,6 +13,9 @@ P = TypeVar("P")
 
 CLAIM = "/ui/fit/claim"
 """The page that shows what a question claims; without a question there is none."""
+
+BOOKING = "/ui/bookings/new"
+"""The page that shows what a new booking would be; it needs a time in the future."""
 
 
 def paths() -> set[tuple[str, str]]:
@@ -26,4 +31,8 @@ def pages(probe: Callable[..., P], session: Session, pool: str, machine: str) ->
         address = address.replace("{operation}", "create_lease")
         if path == CLAIM:
             address = f"{CLAIM}?resources=VCPU:1"
+        if path == BOOKING:
+            start = datetime.now(UTC) + timedelta(hours=1)  # noqa: TID251 - the server is real
+            times = {"start": start.isoformat(), "end": (start + timedelta(hours=1)).isoformat()}
+            address = f"{BOOKING}?{urlencode({'pool': pool, **times})}"
         yield probe(f"page {path}", "GET", path, session.get(address))

@@ -101,7 +101,7 @@ class Drawing:
             *((self._confirm, 3), (self._restart, 1), (self._proxy_back, 3)),
             *((self._members, 1), (self._add, 3), (self._label, 3), (self._drain, 2)),
             *((self._resume, 1), (self._remove, 1), (self._import, 1), (self._tune, 2)),
-            *((self._book, 4), (self._alter, 1), (self._cancel, 1)),
+            *((self._book, 3), (self._alter, 2), (self._cancel, 1)),
             (self._template, 3),
         )
 
@@ -182,8 +182,8 @@ class Drawing:
             roles=frozenset(dice.choice((("user",), ("user", "operator")))),
             group="" if is_reserved(owner) else dice.choice(("", "", "g", "h")),
             cancel_running=self._chance(0.5),
-            booking=None if owner == LEASE_PROXY or self._chance(0.7) else self._booking(),
-            borrow=dice.choice((None, None, 5 * SECOND)),
+            booking=None if owner == LEASE_PROXY or self._chance(0.85) else self._booking(),
+            borrow=5 * SECOND if self._chance(0.15) else None,
         )
         if owner != LEASE_PROXY and self._chance(0.25):
             ask = self._any_of(ask)
@@ -310,12 +310,12 @@ class Drawing:
         start = time_of(Instant(self.facts.timeline.alive_at - self.facts.timeline.skew))
         start += timedelta(seconds=dice.choice((-5, 5, 20, 60)))
         needs = dice.sample(POOLS, dice.choice((1, 1, 2)))
-        closure = self._chance(0.1)
+        closure = self._chance(0.05)
         wanted = BookingWanted(
             needs=[BookedUnits(pool=pool, units=None if closure else 1) for pool in needs],
             key=f"b{dice.randrange(30)}",
             start=start,
-            end=start + timedelta(seconds=dice.choice((10, 40, 100))),
+            end=start + timedelta(seconds=dice.choice((10, 20, 40))),
             repeat=dice.choice((None, None, Repeat(every="day", count=2))),
             lead=dice.choice((0.0, 0.0, 5.0)),
             no_show=dice.choice((None, 7.0, 15.0)),
@@ -327,9 +327,14 @@ class Drawing:
         return partial(booking_cases.BookingCreate, OPERATES, TESTER, fresh, owner, wanted)
 
     def _alter(self) -> Maker:
-        wanted = BookingChange(note=self.dice.choice(("a", "b")), force=self._chance(0.5))
-        booking = self._booking() or BookingId(self.fresh())
-        return partial(booking_cases.BookingAlter, OPERATES, TESTER, booking, wanted)
+        pools = self.dice.sample(POOLS, 1) if self._chance(0.3) else []
+        wanted = BookingChange(
+            note=self.dice.choice(("a", "b")),
+            force=self._chance(0.5),
+            needs=[BookedUnits(pool=pool, units=1) for pool in pools] or None,
+        )
+        booking, named = self._booking() or BookingId(self.fresh()), frozenset(pools)
+        return partial(booking_cases.BookingAlter, OPERATES, TESTER, booking, wanted, named)
 
     def _cancel(self) -> Maker:
         booking = self._booking() or BookingId(self.fresh())

@@ -6,6 +6,7 @@ What counts is whether the name exists afterwards, not the status.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4, uuid5
 
@@ -263,6 +264,22 @@ def wish(one: Attempt) -> None:
     one.send("POST", f"/v1/agents/{one.uuid}/desired", body)
 
 
+def booked(one: Attempt, pool: str) -> dict[str, Any]:
+    """Return the body of a booking of a pool."""
+    start = datetime.now(UTC) + timedelta(days=1)  # noqa: TID251  # by the clock of the real server
+    times = {"start": start.isoformat(), "end": (start + timedelta(hours=1)).isoformat()}
+    return {"needs": [{"pool": pool, "units": 1}], "key": f"{one.word}-{pool}", **times}
+
+
+def rebook(one: Attempt) -> None:
+    """Change a booking so that it needs a pool that there is not."""
+    other = make_pool(one.native)
+    made = one.native.ask("POST", "/v1/bookings", booked(one, other))
+    assert made.status == 201, made
+    needs = booked(one, one.below)["needs"]
+    one.send("PATCH", f"/v1/bookings/{made.body['id']}", {"needs": needs})
+
+
 SEEN_AT = "2026-01-01T00:00:00Z"
 
 
@@ -307,6 +324,8 @@ TRIES: dict[str, Callable[[Attempt], object]] = {
         "POST", f"/v1/pools/{slots_of(one)}:slots", {"names": [one.word]}
     ),
     "POST /v1/leases": lease,
+    "POST /v1/bookings": lambda one: one.send("POST", "/v1/bookings", booked(one, one.below)),
+    "PATCH /v1/bookings/{id}": rebook,
     "PUT /v1/agents/{id}": lambda one: one.send(
         "PUT", f"/v1/agents/{one.uuid}", {"group": one.below}
     ),

@@ -6,7 +6,7 @@ import threading
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -57,6 +57,10 @@ def change_everything(native: Native) -> None:
     asked = {"needs": [{"pool": "all"}], "key": "all"}
     lease = native.ask("POST", "/v1/leases", asked).body["id"]
     native.ask("POST", f"/v1/leases/{lease}/outcome", {"result": "ok"})
+    start = datetime.now(UTC) + timedelta(days=1)  # noqa: TID251  # by the clock of the real server
+    times = {"start": start.isoformat(), "end": (start + timedelta(hours=1)).isoformat()}
+    booking = {"needs": [{"pool": "all"}], "key": str(uuid.uuid4()), "force": True, **times}
+    assert native.ask("POST", "/v1/bookings", booking).status == 201
     native.ask("PUT", "/v1/groups/rack", {"desired": {"CUSTOM_B": {"percent": 50}}})
     native.ask("PUT", f"/v1/agents/{CONSUMER}", {"group": "rack"})
     reporters = "/v1/reporter-groups/all"

@@ -20,6 +20,7 @@ from moorage.core.admission.facts import Keys as AdmissionKeys
 from moorage.core.clock import SECOND, Instant
 from moorage.core.errors import Error
 from moorage.core.service_time import When
+from moorage.service.admission.booking_cases import BookingView
 from moorage.service.admission.confirmations import LeasesConfirm, LeaseUndelivered
 from moorage.service.admission.lease_cases import (
     LeaseAcquire,
@@ -245,6 +246,8 @@ class Twice:
         values: dict[str, object] = {f"pool {key}": pool for key, pool in changes.pools.items()}
         values |= {f"slot {key}": slot for key, slot in changes.slots.items()}
         values |= {f"lease {key}": lease for key, lease in changes.leases.items()}
+        values |= {f"booking {key}": booking for key, booking in changes.bookings.items()}
+        values |= {f"template {key}": template for key, template in changes.templates.items()}
         values |= {f"heard {key}": until for key, until in changes.heard.items()}
         values |= {f"postponed {key}": True for key in changes.postponed}
         values |= {f"outcome {n}": one for n, one in enumerate(changes.outcomes)}
@@ -261,6 +264,8 @@ def _answer(item: Item) -> object:
     refusal = item.refusal
     if isinstance(item.answer, LeaseView) and refusal is None:
         return (item.answer.lease, item.answer.when.moment)  # each batch has its own stamps
+    if isinstance(item.answer, BookingView) and refusal is None:
+        return (item.answer.booking, item.answer.when.moment)
     if refusal is None:
         return item.answer
     return f"{refusal.code}: {refusal.message}" if isinstance(refusal, Error) else repr(refusal)

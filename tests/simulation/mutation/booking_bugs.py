@@ -84,10 +84,10 @@ BOOKING_BUGS = (
     ),
     Bug(
         "B3",
-        "nobody looks at a pool on demand when its last booking ends",
+        "nobody looks at a booked pool without a line",
         f"{CORE}/calendar/waking.py",
-        "if pool.booked_until is not None and wake_at is None:",
-        "if pool.booked_until is None and wake_at is None and pool.waiting:",
+        "        if booked:  # also",
+        "        if booked and pool.waiting:  # also",
         BOOKINGS,
     ),
     Bug(

@@ -68,6 +68,8 @@ _TAGS = {
     "pools": "Named limits.",
     "pool-templates": "What makes pools on demand.",
     "leases": "The right to use units of pools, and the tickets that wait for it.",
+    "bookings": "Units of pools that are kept for somebody, or closed, at certain times.",
+    "offers": "When units of pools are free.",
     "actions": "Actions of operators that are tried first.",
     "agents": "What machines really have, and whether they are used.",
     "groups": "Groups of agents: defaults, and silence.",

@@ -120,6 +120,7 @@ class LeaseAcquire(LeaseCase):
             groups={group_key(request.owner, request.group)} if request.group else set(),
             makable={*pools},
             waiters=_waiters(request.owner, request.roles),
+            bookings=set() if request.booking is None else {request.booking},
         )
         if request.allocations is None:
             return Keys(admission=asked)

@@ -87,6 +87,31 @@ def test_a_booking_is_accepted_after_the_cooldown_of_a_lease() -> None:
     w.book("b", {"p": 1}, (110, 200))
 
 
+def test_what_nobody_uses_is_given_back_without_a_line() -> None:
+    """Time alone does it, although nobody waits, and ends the booking; also in a paused pool."""
+    w = world(limit=1)
+    w.do(pools.pause(w.facts, w.moment, w.wall, "p", paused=True))
+    w.book("b", {"p": 1}, (100, 200), no_show=10 * SECOND)
+    for wakes, later in ((110, 110), (200, 90)):
+        assert w.facts.pools["p"].wake_at == START + wakes * SECOND
+        w.wait(later)
+    booking = w.facts.bookings[BookingId("b")]
+    assert booking.given_back == (START + 100 * SECOND,)
+    assert w.facts.pools["p"].booked_until is None
+    assert w.facts.pools["p"].wake_at is None
+
+
+def test_a_booking_leaves_a_pool() -> None:
+    """A change of its needs ends what it keeps in a pool, at once."""
+    w = world(limit=1)
+    w.pool("q", 1, ttl=HOUR)
+    w.book("a", {"p": 1}, (300, 400))
+    w.book("b", {"p": 1, "q": 1}, (500, 600))
+    w.alter("b", needs=booking("b", {"q": 1}, [(500, 600)]).needs)
+    ends = {name: w.facts.pools[name].booked_until for name in ("p", "q")}
+    assert ends == {"p": START + 400 * SECOND, "q": START + 600 * SECOND}
+
+
 def test_two_bookings_never_exceed_the_limit() -> None:
     """The rule, for bookings: the second one is refused, or begins when the first ends."""
     w = world(limit=3)

@@ -48,6 +48,8 @@ class BookedPools:
         self._bookings = dict(draft.facts.bookings)
         """As this pass has changed them."""
         self._profiles: dict[str, Profile] = {}
+        self._answered: dict[BookingId, int] = {}
+        """How many tickets of a booking this pass has granted."""
         self._planned: set[str] = set()
         """Pools in which a ticket has got a later time."""
 
@@ -108,7 +110,10 @@ class BookedPools:
         for name, units in units_by_pool(lease.needs).items():
             if self._has(name):
                 self._profile(name).add(units, lease.hold_until, lease.booking or "")
-        booking = None if lease.booking is None else self._bookings.get(lease.booking)
+        if lease.booking is None:
+            return
+        self._answered[lease.booking] = self._answered.get(lease.booking, 0) + 1
+        booking = self._bookings.get(lease.booking)
         window = None if booking is None else booking.window_at(self._wall)
         if booking is not None and window is not None and booking.taken_at != window.start:
             self._put(structs.replace(booking, taken_at=window.start))
@@ -126,12 +131,14 @@ class BookedPools:
             return 0
         profile = self._profile(name)
         total = profile.kept()
-        called = (key for key in profile.by_id if self._facts.calls.get(BookingId(key)))
+        called = (key for key in profile.by_id if self._is_called(BookingId(key)))
         return total - sum(total - profile.kept(key) for key in called)
 
     def sooner(self, pool: Pool, wake_at: Instant | None) -> Instant | None:
-        """Return when time alone may allow a grant in a pool: then, or when a booking does."""
+        """Return when time alone changes something in a pool: then, or when a booking does."""
         found = [wake_at] if wake_at is not None else []
+        if pool.booked_until is not None:
+            found.append(Instant(pool.booked_until + self._facts.timeline.skew))
         if self._has(pool.name):
             for one in self._profile(pool.name).by_id.values():
                 found += self._turns(one)
@@ -139,7 +146,7 @@ class BookedPools:
 
     def _turns(self, booking: Booking) -> Iterator[Instant]:
         booking = self._bookings[booking.id]
-        skew, called = self._facts.timeline.skew, bool(self._facts.calls.get(booking.id))
+        skew, called = self._facts.timeline.skew, self._is_called(booking.id)
         for window in booking.coming:
             if window.end <= self._wall:
                 continue
@@ -149,6 +156,10 @@ class BookedPools:
             yield from (Instant(time) for time in times if time is not None and time > self._at)
             if window.start > self._wall:
                 return
+
+    def _is_called(self, booking: BookingId) -> bool:
+        """Does a ticket wait for units of it, after the grants of this pass?"""
+        return self._facts.calls.get(booking, 0) > self._answered.get(booking, 0)
 
     def _is_missed(self, booking: Booking, window: Window) -> bool:
         due = self._missed_at(booking, window.start)

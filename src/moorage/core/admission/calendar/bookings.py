@@ -97,7 +97,9 @@ def change(facts: Facts, at: Instant, wanted: Booking, by: Booker) -> Made:
     if structs.replace(wanted, updated_at=before.updated_at) == before:
         return Changes(), wanted.id
     changed = structs.replace(wanted, generation=before.generation + 1)
-    return _accepted(facts, at, changed, by), wanted.id
+    changes = _accepted(facts, at, changed, by)
+    _leave(facts, changes, before, units_by_pool(before.needs).keys() - units_by_pool(wanted.needs))
+    return changes, wanted.id
 
 
 def cancel(facts: Facts, wall: Instant, booking: BookingId, by: Booker) -> Made:
@@ -113,12 +115,17 @@ def cancel(facts: Facts, wall: Instant, booking: BookingId, by: Booker) -> Made:
         before, cancelled_at=wall, updated_at=wall, generation=before.generation + 1
     )
     changes = Changes(bookings={booking: ended})
-    for name in units_by_pool(before.needs):
+    _leave(facts, changes, before, units_by_pool(before.needs))
+    return changes, booking
+
+
+def _leave(facts: Facts, changes: Changes, booking: Booking, pools: Iterable[str]) -> None:
+    """Let these pools know that a booking needs none of their units any more."""
+    for name in pools:
         pool = facts.pools.get(name)
         if pool is not None:
-            rest = [one.ends_at for one in _of(facts, name) if one.id != booking]
+            rest = [one.ends_at for one in _of(facts, name) if one.id != booking.id]
             changes.pools[name] = structs.replace(pool, booked_until=max(rest, default=None))
-    return changes, booking
 
 
 def booking_of(facts: Facts, booking: BookingId, by: Booker) -> Booking:

@@ -34,10 +34,10 @@ def wake(
         if pool.resting and not pool.waiting and pool.spec.cohort in awaited:
             # Others of its cohort wait for what it lends.
             wake_at = min((rest.until for rest in pool.resting if rest.until > at), default=None)
-        if booked and pool.waiting:
-            wake_at = booked.sooner(pool, wake_at)
         if pool.paused:
             wake_at = pool.paused_until  # also without a line: a sweep ends the pause
+        if booked:  # also without a line: what nobody uses is given back, and ends
+            wake_at = booked.sooner(pool, wake_at)
         if pool.on_demand is not None:
             used = looked_at(pool, at)
             if used is None or used is not pool:
@@ -47,8 +47,6 @@ def wake(
             pool = used
             idle_until = None if used.on_demand is None else used.on_demand.idle_until
             wake_at = wake_at if idle_until is None else idle_until
-            if pool.booked_until is not None and wake_at is None:  # its idle time begins then
-                wake_at = Instant(pool.booked_until + draft.facts.timeline.skew)
         if wake_at != pool.wake_at:
             rests = tuple(rest for rest in pool.resting if rest.until > at)
             changed[name] = structs.replace(pool, wake_at=wake_at, resting=rests)
