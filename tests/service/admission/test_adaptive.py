@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 from msgspec import json
 
-from moorage.core.adaptive_values import Adaptive, Counts
 from moorage.core.admission.model import (
     Lease,
     Result,
 )
 from moorage.core.admission.requests import Proof
 from moorage.core.errors import Code
+from moorage.core.pool_values import Adaptive, Counts
 from moorage.service.admission.lease_cases import LeaseOutcome, LeaseRelease
 from moorage.service.admission.pool_cases import PoolTune
 from moorage.service.admission.service import Admission

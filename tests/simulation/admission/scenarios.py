@@ -8,7 +8,7 @@ from msgspec import structs
 
 from moorage.core.admission.model import Need, Pacing, PoolSpec, Slot
 from moorage.core.clock import Instant
-from moorage.core.share_values import FairShare
+from moorage.core.pool_values import FairShare
 from moorage.wire.enums import Order
 from tests.simulation.admission.clients import SECOND, Wishes
 

@@ -85,7 +85,7 @@ BOOKING_BUGS = (
     Bug(
         "B3",
         "nobody looks at a booked pool without a line",
-        f"{CORE}/calendar/waking.py",
+        f"{CALENDAR}/waking.py",
         "        if booked:  # also",
         "        if booked and pool.waiting:  # also",
         BOOKINGS,

@@ -33,8 +33,8 @@ from moorage.core.admission.slots import (
 from moorage.core.admission.units import is_gang, lacking, rested, units_by_pool
 from moorage.core.clock import Instant
 from moorage.core.ids import LeaseId
+from moorage.core.pool_values import Sharing
 from moorage.core.service_time import Moment
-from moorage.core.share_values import Sharing
 
 
 class Draft:

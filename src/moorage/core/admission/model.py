@@ -2,11 +2,10 @@
 
 from msgspec import Struct, structs
 
-from moorage.core.adaptive_values import Adaptation, Adaptive
 from moorage.core.clock import SECOND, Instant
 from moorage.core.ids import BookingId, LeaseId
+from moorage.core.pool_values import Adaptation, Adaptive, FairShare, Sharing
 from moorage.core.service_time import Moment, Timeline
-from moorage.core.share_values import FairShare, Sharing
 from moorage.wire import enums
 from moorage.wire.defaults import QUEUE_MAX
 

@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 from msgspec import structs
 
-from moorage.core.adaptive_values import Adaptive
 from moorage.core.admission import bounds
 from moorage.core.admission.adaptive import rule as adaptive
 from moorage.core.admission.booking_model import of_pool
@@ -40,8 +39,8 @@ from moorage.core.limits import (
     THROTTLED_MAX,
     TTL_SECONDS_MIN,
 )
+from moorage.core.pool_values import Adaptive, Sharing
 from moorage.core.service_time import Moment
-from moorage.core.share_values import Sharing
 from moorage.core.texts import check_path, check_reason
 
 

@@ -3,13 +3,12 @@
 from dataclasses import asdict
 from typing import Any, Literal
 
-from moorage.core.adaptive_values import Adaptive
 from moorage.core.admission.model import (
     Pacing,
     PoolSpec,
 )
 from moorage.core.errors import Code, Error
-from moorage.core.share_values import FairShare
+from moorage.core.pool_values import Adaptive, FairShare
 from moorage.service.values import microseconds, microseconds_or_none
 from moorage.wire import admission as wire
 

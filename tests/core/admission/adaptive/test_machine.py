@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from msgspec import json
 
-from moorage.core.adaptive_values import Adaptation, Adaptive
 from moorage.core.admission.adaptive.rule import BUSY_MAX, most
 from moorage.core.admission.model import (
     Pool,
 )
 from moorage.core.clock import SECOND
 from moorage.core.ids import LeaseId
+from moorage.core.pool_values import Adaptation, Adaptive
 from tests.core.admission.build import World
 
 HOLD = 100 * SECOND

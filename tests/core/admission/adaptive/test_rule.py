@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from moorage.core.adaptive_values import Adaptation, Adaptive, Busy, Counts, Step
 from moorage.core.admission.adaptive import rule
 from moorage.core.admission.adaptive.texts import step_text
 from moorage.core.admission.adaptive.texts import test_text as seen_text
@@ -18,6 +17,7 @@ from moorage.core.admission.requests import Proof
 from moorage.core.clock import HOUR, MINUTE, SECOND, Instant
 from moorage.core.errors import Code
 from moorage.core.ids import LeaseId
+from moorage.core.pool_values import Adaptation, Adaptive, Busy, Counts, Step
 from tests.core.admission.build import START, Refused, World
 from tests.core.admission.hands.test_handing_over import accept, offer
 

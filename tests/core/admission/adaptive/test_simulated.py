@@ -14,7 +14,6 @@ from math import cos, pi
 import pytest
 from msgspec import structs
 
-from moorage.core.adaptive_values import Adaptive
 from moorage.core.admission.adaptive import rule
 from moorage.core.admission.forecast.cloud import Cloud
 from moorage.core.admission.forecast.simulate import Job, Rehearsal, rehearse, summary
@@ -26,6 +25,7 @@ from moorage.core.admission.model import (
 )
 from moorage.core.admission.pacing import pacing_default
 from moorage.core.clock import HOUR, MINUTE, SECOND, Instant
+from moorage.core.pool_values import Adaptive
 
 HOLD = 20 * MINUTE
 HIDDEN = 50

@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from moorage.core.adaptive_values import Adaptive
 from moorage.core.admission import handing_over, keeping, templates
 from moorage.core.admission.adaptive import rule as adaptive
 from moorage.core.admission.booking_model import Window
@@ -20,7 +19,7 @@ from moorage.core.admission.templates import TemplateWish
 from moorage.core.clock import HOUR, SECOND, Instant
 from moorage.core.errors import Code
 from moorage.core.ids import LeaseId
-from moorage.core.share_values import FairShare
+from moorage.core.pool_values import Adaptive, FairShare
 from tests.core.admission.build import START, Refused, World, make_ask, spec
 
 A, B = {"a": 1}, {"b": 1}

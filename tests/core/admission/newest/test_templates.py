@@ -2,7 +2,6 @@
 
 import pytest
 
-from moorage.core.adaptive_values import Adaptive
 from moorage.core.admission import leases, pools, templates
 from moorage.core.admission.facts import Changes
 from moorage.core.admission.templates import TemplateWish
@@ -10,6 +9,7 @@ from moorage.core.clock import HOUR, MINUTE, SECOND, Instant
 from moorage.core.errors import Code
 from moorage.core.ids import LeaseId
 from moorage.core.limits import TEMPLATES_MAX
+from moorage.core.pool_values import Adaptive
 from tests.core.admission.build import OPERATOR, Refused, World, spec
 
 

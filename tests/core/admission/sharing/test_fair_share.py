@@ -13,7 +13,7 @@ from moorage.core.admission.sharing import fair_share
 from moorage.core.clock import SECOND
 from moorage.core.errors import Code
 from moorage.core.limits import SHARERS_MAX, WEIGHT_MAX
-from moorage.core.share_values import FairShare, Sharing
+from moorage.core.pool_values import FairShare, Sharing
 from tests.core.admission.build import Refused, World, make_ask
 
 HOUR = 3_600 * SECOND

@@ -11,7 +11,7 @@ from moorage.core.clock import SECOND
 from moorage.core.errors import Code
 from moorage.core.ids import LeaseId
 from moorage.core.limits import GRACE_SECONDS_MAX
-from moorage.core.share_values import FairShare
+from moorage.core.pool_values import FairShare
 from tests.core.admission.build import OPERATOR, Refused, World, make_ask
 from tests.core.admission.sums import sums_differ
 

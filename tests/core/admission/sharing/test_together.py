@@ -2,7 +2,6 @@
 
 import pytest
 
-from moorage.core.adaptive_values import Adaptive
 from moorage.core.admission import handing_over
 from moorage.core.admission.handing_over import Acceptance
 from moorage.core.admission.model import (
@@ -13,7 +12,7 @@ from moorage.core.admission.sharing.fair_share import Share, shares_of
 from moorage.core.clock import HOUR, MINUTE, SECOND, Instant
 from moorage.core.errors import Code
 from moorage.core.ids import LeaseId
-from moorage.core.share_values import FairShare
+from moorage.core.pool_values import Adaptive, FairShare
 from tests.core.admission.build import Refused, World
 from tests.core.admission.newest.test_templates import Templates
 from tests.core.admission.sums import sums_differ

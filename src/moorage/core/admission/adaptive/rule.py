@@ -22,7 +22,6 @@ from collections.abc import Mapping, MutableMapping, Sequence
 
 from msgspec import structs
 
-from moorage.core.adaptive_values import Adaptation, Adaptive, Busy, Counts, Minute, Step
 from moorage.core.admission.adaptive.sequential_test import decided, expected
 from moorage.core.admission.model import (
     Lease,
@@ -33,6 +32,7 @@ from moorage.core.admission.model import (
 )
 from moorage.core.admission.pacing import is_default, pacing_default, shortened
 from moorage.core.clock import MINUTE, Instant
+from moorage.core.pool_values import Adaptation, Adaptive, Busy, Counts, Minute, Step
 from moorage.wire.enums import Verdict
 
 USE_PERCENT = 80

@@ -1,9 +1,9 @@
 """What an adaptive limit has decided and what it knows, for people."""
 
-from moorage.core.adaptive_values import Adaptation, Adaptive, Counts, Step
 from moorage.core.admission.adaptive.rule import USE_PERCENT
 from moorage.core.admission.adaptive.sequential_test import expected
 from moorage.core.counting import counted
+from moorage.core.pool_values import Adaptation, Adaptive, Counts, Step
 
 
 def step_text(step: Step) -> str:

@@ -40,7 +40,7 @@ from moorage.core.limits import (
     SHARERS_MAX,
     WEIGHT_MAX,
 )
-from moorage.core.share_values import FairShare, Sharer, Sharing
+from moorage.core.pool_values import FairShare, Sharer, Sharing
 from moorage.core.texts import check_plain
 from moorage.core.wildcards import BELOW
 

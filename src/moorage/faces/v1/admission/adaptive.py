@@ -4,7 +4,6 @@ from datetime import datetime
 
 from msgspec import structs
 
-from moorage.core.adaptive_values import Adaptive, Step
 from moorage.core.admission.adaptive import rule
 from moorage.core.admission.adaptive.sequential_test import leaning
 from moorage.core.admission.adaptive.texts import step_text, test_text
@@ -12,6 +11,7 @@ from moorage.core.admission.model import (
     Pool,
 )
 from moorage.core.clock import SECOND, Instant
+from moorage.core.pool_values import Adaptive, Step
 from moorage.service.values import time_of
 from moorage.wire import admission as wire
 

@@ -2,7 +2,7 @@
 
 from moorage.core.admission.sharing.fair_share import Share
 from moorage.core.clock import SECOND
-from moorage.core.share_values import FairShare
+from moorage.core.pool_values import FairShare
 from moorage.wire import admission as wire
 
 
