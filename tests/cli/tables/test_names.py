@@ -18,8 +18,8 @@ from tests.cli.test_help import leaves
 METAVARS = {"ID", "[ID]", "PROVIDER", "[PROVIDER]", "OLD", "POOL", "NAME", "[NAME]..."}
 """What an argument that is an id, or the name of a thing, is called in the help."""
 
-AGENT, PROVIDER, CONSUMER, LEASE, TOKEN, RESHAPE, POOL, AGENTS, REPORTERS = (
-    *("agent", "provider", "consumer", "lease", "token", "reshape", "pool"),
+AGENT, PROVIDER, CONSUMER, LEASE, BOOKING, TOKEN, RESHAPE, POOL, AGENTS, REPORTERS = (
+    *("agent", "provider", "consumer", "lease", "booking", "token", "reshape", "pool"),
     *("group of agents", "group of reporters"),
 )
 
@@ -38,9 +38,9 @@ KINDS = {
     "agent root": AGENT,
     "agent set-desired": AGENT,
     "agent show": AGENT,
-    "booking change": "booking",
-    "booking delete": "booking",
-    "booking show": "booking",
+    "booking change": BOOKING,
+    "booking delete": BOOKING,
+    "booking show": BOOKING,
     "consumer release": CONSUMER,
     "consumer show": CONSUMER,
     "group delete": REPORTERS,
@@ -93,12 +93,13 @@ KINDS = {
     "token rotate": TOKEN,
 }
 """What each command takes first; "new": what it makes, "client": a command of the single file,
-"template" and "booking": the whole name of a template, the whole id of a booking."""
+"template": the whole name of a template."""
 
 MORE = {
     "agent group wait": ["--for", "1h"],
     "agent root": ["33333333-0000-4000-8000-000000000003"],
     "agent set-desired": ["CUSTOM_A", "1"],
+    "booking change": ["--note", "why"],
     "group pin": ["33333333-0000-4000-8000-000000000003", "--remove"],
     "lease extend": ["--to", "1h"],
     "lease hold": ["--keep-until", "1h"],
@@ -116,7 +117,7 @@ MORE = {
 """Arguments after the first one."""
 
 TAKING = {name: kind for name, kind in KINDS.items() if kind in (
-    *(AGENT, PROVIDER, CONSUMER, LEASE, TOKEN, RESHAPE, POOL, AGENTS, REPORTERS),
+    *(AGENT, PROVIDER, CONSUMER, LEASE, BOOKING, TOKEN, RESHAPE, POOL, AGENTS, REPORTERS),
 )}  # fmt: skip
 
 READING = {
@@ -192,6 +193,12 @@ def things(cli: Cli) -> Iterator[Things]:
     made.ids[LEASE] = [
         cli.ask(made.names[POOL][0], labels={"holder": f"holder-{number}-{n}"}, patience=600.0)
         for n in (1, 2)
+    ]
+    made.ids[BOOKING] = [
+        cli.answer(
+            "booking", "create", made.names[POOL][0], "--start", one, "--for", "1h", "--force"
+        )["id"]
+        for one in ("2h", "4h")
     ]
     made.names[TOKEN] = [f"token-{number}-{n}" for n in (1, 2)]
     made.ids[TOKEN] = [

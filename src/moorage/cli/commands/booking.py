@@ -7,14 +7,14 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import click
 
-from moorage.cli.support import completion
+from moorage.cli.support import completion, ids
 from moorage.cli.support.command import administering, at_server, server_now
 from moorage.cli.support.durations import NONE, DurationType, NoneOr, duration_text
 from moorage.cli.support.irreversible import Ask, irreversible
 from moorage.cli.support.options import WholeNumber, example, json_option, wide_option
 from moorage.cli.support.output import USAGE, Failure, say, say_or_json, show_json, show_table
-from moorage.cli.support.tables import NOTHING, Column, Row, show_rows
-from moorage.cli.support.views.cells import state_cell
+from moorage.cli.support.tables import NOTHING, Cell, Column, Row, show_rows
+from moorage.cli.support.views.cells import clock_cell, id_cells, state_cell
 from moorage.cli.support.views.lease_text import time_text
 from moorage.cli.support.views.pool_text import plain_text
 from moorage.client.bookings import Bookings
@@ -33,10 +33,10 @@ from moorage.wire.pools.bookings import (
 )
 
 COLUMNS = (
-    Column("id", dropped=4),
+    Column("id"),
     Column("owner", dropped=2, least=10),
-    Column("needs"),
-    Column("next", least=17),
+    Column("needs", least=12),
+    Column("next"),
     Column("until", dropped=1),
     Column("windows", dropped=3, right=True),
     Column("state"),
@@ -158,7 +158,8 @@ def list_(
     if as_json:
         show_json(found)
     else:
-        show_rows(COLUMNS, [_row(one) for one in found], wide=wide)
+        cells = id_cells(one.id for one in found)
+        show_rows(COLUMNS, [_row(one, cells[one.id]) for one in found], wide=wide)
 
 
 @group.command(epilog=example("moorage booking show 01a22148-89d2-7b6e-a327-7cf77a69bc9d"))
@@ -168,7 +169,7 @@ def list_(
 def show(booking: str, as_json: bool) -> None:
     """Print the booking ID with its windows."""
     with at_server(Bookings) as bookings:
-        found = bookings.booking(booking)
+        found = bookings.booking(ids.booking_id(bookings, booking))
     if as_json:
         show_json(found)
         return
@@ -222,7 +223,7 @@ def change(
         force=force,
     )
     with at_server(Bookings) as bookings:
-        found = bookings.change(booking, wanted)
+        found = bookings.change(ids.booking_id(bookings, booking), wanted)
     say_or_json(as_json, found, f"changed {found.id}: {_summary(found)}")
 
 
@@ -233,9 +234,10 @@ def change(
 @json_option
 def delete(booking: str, sure: Ask, as_json: bool) -> None:
     """Cancel the booking ID; leases that use it go on until they end."""
-    sure(booking)
     with at_server(Bookings) as bookings:
-        found = bookings.cancel(booking)
+        whole = ids.booking_id(bookings, booking, whole=True)
+        sure(whole)
+        found = bookings.cancel(whole)
     say_or_json(as_json, found, f"cancelled {found.id}")
 
 
@@ -358,15 +360,15 @@ def _summary(booking: Booking) -> str:
     return f"{_needs(booking)}, {windows} from {time_text(booking.start)}"
 
 
-def _row(booking: Booking) -> Row:
+def _row(booking: Booking, shown: Cell) -> Row:
     following = booking.next
     closed = "closure " if booking.closure else ""
     return [
-        booking.id,
+        shown,
         booking.owner,
         _needs(booking),
-        NOTHING if following is None else time_text(following.start),
-        NOTHING if following is None else time_text(following.end),
+        NOTHING if following is None else clock_cell(following.start),
+        NOTHING if following is None else clock_cell(following.end),
         str(len(booking.windows)),
         state_cell(closed + (booking.state if following is None else following.state)),
         booking.note or NOTHING,

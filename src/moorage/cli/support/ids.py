@@ -16,6 +16,7 @@ from moorage.core.limits import FIND_LIMIT_MAX, FIND_TEXT_LENGTH_MAX, FIND_TEXT_
 
 if TYPE_CHECKING:
     from moorage.client.admission import Admission
+    from moorage.client.bookings import Bookings
     from moorage.client.finding import Finder
     from moorage.client.fleet import Fleet
     from moorage.client.ledger import Ledger
@@ -265,6 +266,16 @@ def reshape_id(reshapes: "Reshapes", text: str) -> str:
         return ((one.id, one.who) for one in reshapes.all() if one.id.startswith(prefix))
 
     return _found(Kind("reshape", "reshape_not_found", [begin]), text)
+
+
+def booking_id(bookings: "Bookings", text: str, *, whole: bool = False) -> str:
+    """Return the id of the booking that is meant; see `_found`. Bookings have no names."""
+
+    def begin(prefix: str) -> Iterator[Candidate]:
+        every = bookings.all(over=True)
+        return ((one.id, one.owner) for one in every if one.id.startswith(prefix))
+
+    return _found(Kind("booking", "booking_not_found", [begin]), text, whole=whole)
 
 
 def anything_id(finder: "Finder", text: str) -> str | None:
