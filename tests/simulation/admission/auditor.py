@@ -68,6 +68,8 @@ class Auditor:
         self.began: int | None = None
         """True time at which the only process began, if it has committed nothing yet."""
         self.overdue: dict[LeaseId, int] = {}
+        self.ahead: dict[LeaseId, Lease] = {}
+        """Tickets that got a lower place after the grants of this batch, as they were before it."""
         self.used: dict[str, int] = {}
         """When each pool was in use for the last time, by service time."""
         self.in_use: set[str] = set()
@@ -260,6 +262,7 @@ class Auditor:
     def _leases(self, changes: Changes) -> list[Lease]:
         """Add the after-images to the books; return the granted leases."""
         ended, granted, stopping = [], [], []
+        self.ahead = {}
         for key, after in changes.leases.items():
             claim(after is not None, "I7", key, "was forgotten")
             assert after is not None
@@ -275,6 +278,8 @@ class Auditor:
             else:
                 told = [one.lease for one in self.told if isinstance(one.call, do.Report)]
                 standing.went_on(before, after, reported=key in told)
+                if after.state == "waiting" and after.place != before.place:
+                    self.ahead[key] = before
                 standing.as_operators_want([before.priority], before.forced, after, self.told)
             if after.state == "ended" and (before is None or before.state != "ended"):
                 self._ended(before, after)
@@ -284,6 +289,7 @@ class Auditor:
                 granted.append(after)
             self._note(key, after, book, before)
         preemption.asked(self.books, stopping, self.at, self.alive)
+        preemption.goes_ahead(self.ahead, changes.leases, stopping)
         for lease in ended:
             self._rest(lease, granted)
         return granted
@@ -500,8 +506,10 @@ class Auditor:
         )
         for lease in ranked:  # not yet: the scan grants them itself
             self.books.live[lease.id].seen = structs.replace(lease, state="waiting")
+        waiting = self.books.waiting()
+        places = {key: before.place for key, before in self.ahead.items()}
         try:
-            scan.run(self.books.waiting())
+            scan.run([structs.replace(t, place=places.get(t.id, t.place)) for t in waiting])
         finally:
             for lease in ranked:
                 self.books.live[lease.id].seen = lease

@@ -4,9 +4,10 @@ As the rest of the auditor, this computes nothing with the package. Whom a ticke
 nobody is asked in vain, is checked by a naive rule in tests/core/admission/sharing.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from moorage.core.admission.model import Lease
+from moorage.core.ids import LeaseId
 from tests.simulation.admission.books import Books, claim
 from tests.simulation.admission.newest import stops_at
 
@@ -40,6 +41,18 @@ def asked(books: Books, leases: Iterable[Lease], at: int, alive: int) -> None:
         shared = all(books.pools[pool].spec.fair_share is not None for pool in pools)
         claim(shared, "I28", name, "is asked to stop by its equal", ticket.id)
         claim(ticket.owner != lease.owner, "I28", name, "is asked to stop by its own", ticket.id)
+
+
+def goes_ahead(
+    ahead: Mapping[LeaseId, Lease], now: Mapping[LeaseId, Lease | None], stopping: Iterable[Lease]
+) -> None:
+    """Check tickets whose place has changed: only lower, and only if leases stop for them now."""
+    for key, before in ahead.items():
+        after = now[key]
+        assert after is not None
+        claim(after.place < before.place, "I8", key, "goes back to", after.place)
+        first = any(lease.preempted_by == key for lease in stopping)
+        claim(first, "I8", key, "has another place, and nobody stops for it")
 
 
 def ended(before: Lease | None, after: Lease, at: int, alive: int) -> None:

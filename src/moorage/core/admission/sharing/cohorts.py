@@ -14,7 +14,6 @@ Source: docs/decisions/0068-fair-share-and-cohorts.md.
 """
 
 from collections.abc import Collection, Iterable, Iterator
-from heapq import heapify, heappop, heappush
 
 from moorage.core.admission.facts import Facts
 from moorage.core.admission.model import FREE, Lease, Pool, PoolSpec
@@ -102,14 +101,15 @@ def merged(
         lines.setdefault(one[0].needs[0].pool, []).append(one)
     for line in lines.values():
         line.reverse()
-    heads = [(-line[-1][0].priority, line[-1][0].arrival, name) for name, line in lines.items()]
-    heapify(heads)
-    while heads:
-        *_, name = heappop(heads)
+    while lines:
+        name = min(lines, key=lambda one: _asked(lines[one][-1][0]))
         yield lines[name].pop()
-        if lines[name] and name not in closed:
-            then, _ = lines[name][-1]
-            heappush(heads, (-then.priority, then.arrival, name))
+        if not lines[name] or name in closed:
+            del lines[name]
+
+
+def _asked(ticket: Lease) -> tuple[int, int]:
+    return -ticket.priority, ticket.arrival
 
 
 def awaited_in(pools: Iterable[Pool]) -> set[str]:
