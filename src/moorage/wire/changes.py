@@ -199,6 +199,8 @@ class PoolSpecValue:
     native_slots: bool | None
     order: Order | None
     adaptive: AdaptiveValue | None
+    book_ahead: float | None
+    book_hours: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,8 +221,6 @@ class OnDemandValue:
     """The template of a pool that a request has made."""
 
     template: str
-    book_ahead: float | None
-    book_hours: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
