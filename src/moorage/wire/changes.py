@@ -213,6 +213,8 @@ class PoolSpecValue:
     cohort: str | None
     lending: int | None
     borrowing: int | None
+    book_ahead: float | None
+    book_hours: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -233,8 +235,6 @@ class OnDemandValue:
     """The template of a pool that a request has made."""
 
     template: str
-    book_ahead: float | None
-    book_hours: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -88,6 +88,7 @@ FEW_ROWS = {
     "trait_uses_count": ["provider_tags"],
     "pool_load": ["service_clock"],
     "pools_window": ["service_clock"],
+    "pools_load": ["service_clock"],
     "token_ends_load": ["token_ends"],
 }
 """The first two are scanned once per name that a batch deletes: at most 64 times, and no index

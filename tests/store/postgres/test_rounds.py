@@ -21,8 +21,8 @@ def test_values_are_stored_as_they_are() -> None:
     url = cluster.fresh()
     rows = [
         (
-            *("p", n, f"lease {n}", 0, n, 1, forced, forced, "o", "waiting"),
-            *(text, 0, number, None, text, number, text),
+            *("p", n, f"lease {n}", 0, n, 1, forced, forced, "o", "waiting", text, 0, number),
+            *(None, text, number, text),
         )
         for n, (text, number, forced) in enumerate(zip(TEXTS, BIGINTS, BOOLEANS, strict=True))
         if forced is not None

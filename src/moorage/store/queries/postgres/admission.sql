@@ -80,9 +80,9 @@ SELECT pool.body,
     CASE WHEN pool.booked_until IS NOT NULL THEN (
         SELECT json_object_agg(booking, tickets)::text FROM (
             SELECT booking, COUNT(DISTINCT lease) AS tickets FROM lease_need
-            WHERE state = 'waiting' AND booking IS NOT NULL AND booking IN (
+            WHERE state = 'waiting' AND booking IS NOT NULL AND booking = ANY (ARRAY(
                 SELECT booking_need.booking FROM booking_need WHERE booking_need.pool = pool.name
-            ) GROUP BY booking
+            )) GROUP BY booking
         ) AS called
     ) END
 FROM pool WHERE pool.name = ANY ((SELECT names FROM wanted)::text[]);
