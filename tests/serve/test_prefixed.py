@@ -6,9 +6,11 @@ The answers of one server without a prefix say which addresses there are.
 import itertools
 import re
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
 from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import urlencode
 
 import pytest
 
@@ -233,6 +235,16 @@ def test_every_address_of_the_dashboard_has_the_prefix(proxied: Proxied) -> None
     ticket = waiting_ticket(proxied, pool).body["id"]
     host = filled(proxied)["uuid"]
     reshape = Split(proxied).committed().body["id"]
+    day = datetime.now(UTC).date() + timedelta(days=1)  # noqa: TID251  # of the real server
+    times = {"start": f"{day}T10:00:00Z", "end": f"{day}T11:00:00Z"}
+    booked = {"needs": [{"pool": make_pool(proxied), "units": 1}], "key": "k", **times}
+    booking = proxied.ask("POST", "/v1/bookings", booked).body["id"]
+    queries = {
+        CLAIM: f"?resources=CUSTOM_A:1&place={host}",
+        "/ui/bookings/new": f"?{urlencode({'pool': pool, **times})}",
+        f"/ui/bookings/{booking}/change": f"?{urlencode(times)}",
+    }
+    ids = {"machines": host, "reshapes": reshape, "bookings": booking}
     reader = Reader(proxied)
     turned = reader.get(f"{PREFIX}/ui/pools?x=1")
     assert turned.status == 303
@@ -250,10 +262,9 @@ def test_every_address_of_the_dashboard_has_the_prefix(proxied: Proxied) -> None
         if not isinstance(page, Page) or "agents" in page.path:
             continue
         address = page.path.replace("{name+}", pool)
-        one = host if "machines" in address else reshape if "reshapes" in address else ticket
+        one = next((ids[kind] for kind in ids if kind in address), ticket)
         address = address.replace("{id}", one).replace("{operation}", "get_pool")
-        if address == CLAIM:
-            address += f"?resources=CUSTOM_A:1&place={host}"
+        address += queries.get(address, "")
         answer = reader.get(f"{PREFIX}{address}")
         assert answer.status == 200, address
         for name, value in ADDRESS.findall(answer.body):
