@@ -1,6 +1,6 @@
 """Planted bugs in fair shares, cohorts and preemption. They must match source text."""
 
-from tests.simulation.mutation.bug import SHARES, Bug
+from tests.simulation.mutation.bug import SERVICE, SHARES, Bug
 
 CORE = "src/moorage/core/admission"
 
@@ -136,6 +136,14 @@ SHARING_BUGS = (
         "    ended = structs.replace(pool, sharing=returns(pool, old, units, at, used=True))\n",
         "    ended = pool\n",
         SHARES,
+    ),
+    Bug(
+        "I28",
+        "a lease that is asked to stop does not know its consumer any more",
+        "src/moorage/service/batch/admission_room.py",
+        'starts = before is None or before.state != "granted"',
+        "starts = True",
+        SERVICE,
     ),
     Bug(
         "I28",
