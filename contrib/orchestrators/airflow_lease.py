@@ -28,6 +28,12 @@ from moorage.client import Client, Holding
 @contextmanager
 def lease(pool: str, units: int = 1, **options: Any) -> Iterator[Holding]:
     """Hold a lease during the block; the options are those of `Client.lease`."""
+    with _termination(), Client().lease(pool, units, **named(pool, options)) as held:
+        yield held
+
+
+def named(pool: str, options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options with labels that name the task, and with the key of its place in line."""
     ti = get_current_context()["ti"]
     labels = {"dag_id": ti.dag_id, "run_id": ti.run_id, "task_id": ti.task_id}
     task = ti.task_id
@@ -38,9 +44,7 @@ def lease(pool: str, units: int = 1, **options: Any) -> Iterator[Holding]:
     # A retry has the same ids, so it gets its place in line or its lease again.
     place = "\n".join(["airflow", ti.dag_id, ti.run_id, ti.task_id, str(ti.map_index), pool])
     options.setdefault("key", hashlib.sha256(place.encode()).hexdigest())
-    options["labels"] = {**labels, **options.get("labels", {})}
-    with _termination(), Client().lease(pool, units, **options) as held:
-        yield held
+    return {**options, "labels": {**labels, **options.get("labels", {})}}
 
 
 @contextmanager

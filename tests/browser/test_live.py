@@ -22,6 +22,9 @@ def test_changes_appear_in_place(open_page: Open, ledger: ExampleLedger) -> None
     assert watched.problems == []
 
 
+CHILDREN = "[...document.getElementById('main').children].map(one => one.localName)"
+
+
 def stream_held(page: Page) -> list[Route]:
     """Return where the next stream of a page will be, which does not go on by itself."""
     held: list[Route] = []
@@ -44,13 +47,11 @@ def test_what_is_typed_before_the_stream_speaks_stays(open_page: Open) -> None:
     field = page.locator("input[name=pool]")
     field.click()
     page.keyboard.type("gp")
-    before = page.evaluate(
-        "[...document.getElementById('main').children].map(one => one.localName)"
-    )
+    before = page.evaluate(CHILDREN)
     (stream,) = held
     stream.continue_()
     watched.live()
-    after = page.evaluate("[...document.getElementById('main').children].map(one => one.localName)")
+    after = page.evaluate(CHILDREN)
     assert after == before
     page.keyboard.type("u")
     assert field.input_value() == "gpu"

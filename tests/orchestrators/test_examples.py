@@ -1,8 +1,12 @@
 """The examples of docs/howto/orchestrators.md run, with the recipe copied beside them."""
 
+import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
+
+import pytest
 
 from moorage.client import Client
 from moorage.wire.admission import PoolWanted
@@ -11,7 +15,8 @@ from tests.orchestrators.services.every import EVERY
 from tests.orchestrators.services.orchestrator import END_SECONDS, ROOT, Orchestrator
 from tests.support.pages import examples
 
-EXAMPLES = dict(zip(EVERY, examples(ROOT / "docs/howto/orchestrators.md"), strict=True))
+*FIRST, DEFERRABLE = examples(ROOT / "docs/howto/orchestrators.md")
+EXAMPLES = dict(zip(EVERY, FIRST, strict=True))
 POOL, HOLD = "install/azure", 1200.0
 COMMANDS = {
     "prefect": ["python", "-c", "from example import installation; installation('azure-1')"],
@@ -22,10 +27,11 @@ COMMANDS = {
 
 def run(orchestrator: Orchestrator, example: str, folder: Path) -> subprocess.CompletedProcess[str]:
     """Run an example by a command; `src` is there instead of an installed Moorage."""
-    recipe = f"{orchestrator.name}_lease.py"
-    shutil.copy(ROOT / "contrib/orchestrators" / recipe, folder / recipe)
+    for recipe in (ROOT / "contrib/orchestrators").glob(f"{orchestrator.name}_*.py"):
+        shutil.copy(recipe, folder)
     (folder / "example.py").write_text(example)
-    variables = {**orchestrator.apart(folder), "PYTHONPATH": str(ROOT / "src")}
+    paths = os.pathsep.join((str(ROOT / "src"), str(folder)))
+    variables = {**orchestrator.apart(folder), "PYTHONPATH": paths}
     return subprocess.run(
         COMMANDS[orchestrator.name],
         env=variables,
@@ -40,10 +46,20 @@ def run(orchestrator: Orchestrator, example: str, folder: Path) -> subprocess.Co
 
 def test_the_example(orchestrator: Orchestrator, client: Client, tmp_path: Path) -> None:
     """It holds the lease that it asks for; a wrong name is noticed."""
+    tried(EXAMPLES[orchestrator.name], orchestrator, client, tmp_path)
+
+
+@pytest.mark.parametrize("orchestrator", ["airflow"], indirect=True)
+def test_the_deferrable_example(orchestrator: Orchestrator, client: Client, tmp_path: Path) -> None:
+    """With room, it has its lease without being deferred."""
+    tried(DEFERRABLE, orchestrator, client, tmp_path)
+
+
+def tried(example: str, orchestrator: Orchestrator, client: Client, tmp_path: Path) -> None:
+    """Run an example with a wrong name, which must fail, then as it is."""
     client.admission.pool_put(POOL, PoolWanted(limit=1, hold=None, pacing=None))
     before = {lease.id for lease in leases(client, POOL)}  # of other orchestrators
-    example = EXAMPLES[orchestrator.name]
-    wrong = example.replace("_lease import ", "_lease import no_")
+    wrong = re.sub(r"(_lease|_deferrable) import ", r"\1 import no_", example)
     assert wrong != example
     assert run(orchestrator, wrong, tmp_path).returncode != 0
     assert {lease.id for lease in leases(client, POOL)} == before

@@ -24,6 +24,7 @@ HOMES = {
     "lease": "group",
     "login": "signing_in.contexts.login",
     "metal3": "group",
+    "notify": "notify",
     "offers": "booking.offers",
     "pool": "group",
     "provider": "group",
@@ -68,6 +69,7 @@ SUMMARIES = {
     "lease": "List, show, move, hand over and revoke leases and tickets; keep leases in files.",
     "login": "Sign in to the server at URL, which then is the one that other commands address.",
     "metal3": "Limit how many hosts metal3 starts at once.",
+    "notify": "Post to webhooks when leases are granted or end, at least once, until stopped.",
     "offers": "Print the first windows in which units of pools are free, all of them at once.",
     "pool": "Create, show, change and pause pools.",
     "provider": "Look at providers: hosts, their parts, and what they share; change, drain,...",
@@ -89,7 +91,7 @@ That help imports no command: all of them take several times as long.
 
 SECTIONS = {
     "Jobs": ("run", "lease", "trap", "simulate"),
-    "Pools and leases": ("pool", "booking", "offers", "apply", "top"),
+    "Pools and leases": ("pool", "booking", "offers", "apply", "top", "notify"),
     "The ledger": ("find", "provider", "consumer", "usage", "reshape", "fleet", "explain"),
     "Machines": ("agent", "group", "report"),
     "Ironic and metal3": ("gate", "ironic", "metal3"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from moorage.client.decoding import change_decode
@@ -44,7 +44,11 @@ class Watch:
     """
 
     def __init__(
-        self, transport: Transport, after: str | None = None, kinds: Iterable[str] = ()
+        self,
+        transport: Transport,
+        after: str | None = None,
+        kinds: Iterable[str] = (),
+        idle: Callable[[], None] | None = None,
     ) -> None:
         """Prepare to follow.
 
@@ -52,10 +56,12 @@ class Watch:
             transport: to the server.
             after: a cursor; by default, only changes from now on are yielded.
             kinds: of changes, see `wire.changes`; by default all.
+            idle: called when `cursor` has moved without a change that is yielded.
         """
         self.cursor = after
         self._transport = transport
         self._kinds = ",".join(kinds)
+        self._idle = idle
         self._ended = threading.Event()
 
     def close(self) -> None:
@@ -106,6 +112,8 @@ class Watch:
             self.cursor = event.get("id", self.cursor)
             if "data" in event:
                 yield change_decode(json.loads(event["data"]))
+            elif self._idle is not None:
+                self._idle()
             if self._ended.is_set():
                 return
             event = {}

@@ -3,7 +3,8 @@
 `provisioning/` has the one rule of how long a host occupies a unit; `ironic/` and `metal3/` have
 what is special about OpenStack Ironic and about metal3, `kubernetes/` speaks to clusters.
 `placement/` moves a ledger from OpenStack Placement, and back; `nova/` audits it against Nova and
-Ironic; `openstack/` is the way to a cloud for both; `boskos/` has the resources of Boskos.
+Ironic; `openstack/` is the way to a cloud for both; `boskos/` has the resources of Boskos;
+`webhooks/` posts what happens to leases.
 `native_api.py` is the native API for asyncio, `lease_api.py` that of leases, `report_api.py` that
 of reporters, `clock.py` the time, `bounded.py` runs many requests, a few at a time.
 `connections.py` opens connections to other systems, `answers.py` reads what they answer, with

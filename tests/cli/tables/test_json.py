@@ -27,6 +27,7 @@ WITHOUT = {
     "metal3 uninstall": "reports what it does, as it does it",
     "metal3 wait": "prints one line when it ends: it waits",
     "metal3 webhook": "runs until it is stopped",
+    "notify": "runs until it is stopped",
     "reshape move-host": "prints a plan, which is JSON",
     "reshape numa": "prints a plan, which is JSON",
     "reshape pci": "prints a plan, which is JSON",

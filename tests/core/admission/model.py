@@ -6,6 +6,7 @@ It finds everything by scanning all tickets. Each command is one batch, as in `b
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
+from math import inf
 
 from moorage.core.admission.model import Pacing
 from moorage.core.clock import SECOND
@@ -300,11 +301,12 @@ class Model:
             options = sorted(options, key=self.shares)
         ticket.needs = options[0]
 
-    def shares(self, needs: dict[str, int]) -> list[Fraction]:
+    def shares(self, needs: dict[str, int]) -> list[Fraction | float]:
         """Return the shares of the limits that would be occupied, the greatest first."""
+        limits = {name: self.pools[name].limit for name in needs}
         return sorted(
             (
-                Fraction(self.held(name) + units, self.pools[name].limit or Fraction(1, 10**9))
+                Fraction(self.held(name) + units, limits[name]) if limits[name] else inf
                 for name, units in needs.items()
             ),
             reverse=True,

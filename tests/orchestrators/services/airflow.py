@@ -5,6 +5,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+from tests.e2e.support.server import Server
 from tests.orchestrators.services.api import answer
 from tests.orchestrators.services.orchestrator import ROOT, RUNNING, RUNS, Orchestrator
 
@@ -12,11 +13,15 @@ ENDED = {"success", "failed"}
 EMPTY = "empty.db"
 """A copy of the database without a DAG."""
 
+TRIGGERER_SECONDS = 6
+"""After this long without a sign of life of a triggerer, another one takes over what it did."""
+
 
 class Airflow(Orchestrator):
     name = "airflow"
     completed = "success"
     cancelled = "failed"
+    _triggerer: Server | None = None
 
     def up(self) -> None:
         """Make the database, store the DAGs in it, and start the two processes."""
@@ -29,6 +34,8 @@ class Airflow(Orchestrator):
             "AIRFLOW__API_AUTH__JWT_SECRET": "only-for-tests-" * 5,
             "AIRFLOW__WORKERS__MIN_HEARTBEAT_INTERVAL": "1",
             "AIRFLOW__SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.2",
+            "AIRFLOW__TRIGGERER__JOB_HEARTBEAT_SEC": "1",
+            "AIRFLOW__TRIGGERER__TRIGGERER_HEALTH_CHECK_THRESHOLD": str(TRIGGERER_SECONDS),
         }
         self.command("db", "migrate")
         shutil.copy(self.home / "airflow.db", self.home / EMPTY)
@@ -41,6 +48,17 @@ class Airflow(Orchestrator):
         self.server(
             ["airflow", "scheduler", "--skip-serve-logs"], "(?P<url>Starting the scheduler)"
         )
+
+    def triggerer(self) -> Server:
+        """Return a running triggerer, which waits in place of deferred tasks; start one if needed.
+
+        Its start takes long, so tests share it.
+        """
+        if self._triggerer is None or self._triggerer.process.poll() is not None:
+            self._triggerer = self.server(
+                ["airflow", "triggerer", "--skip-serve-logs"], "(?P<url>Starting the triggerer)"
+            )
+        return self._triggerer
 
     def command(self, *words: str) -> None:
         """Run a command of Airflow."""
@@ -78,6 +96,20 @@ class Airflow(Orchestrator):
         what, _, number = run.split("/")
         wanted: dict[str, Any] = {"dry_run": False, "only_failed": False, "dag_run_id": number}
         answer(f"{self.url}/{what}/clearTaskInstances", {**wanted, "task_ids": ["install"]})
+
+    def task_state(self, run: str) -> str | None:
+        """Return the state of the task of a run, such as `deferred`."""
+        state = answer(f"{self.url}/{run}/taskInstances/install")["state"]
+        return None if state is None else str(state)
+
+    def slots(self) -> tuple[int, int]:
+        """Return how many slots of Airflow's own pool tasks occupy, and how many are deferred."""
+        found = answer(f"{self.url.removesuffix('dags')}pools/default_pool")
+        return int(found["occupied_slots"]), int(found["deferred_slots"])
+
+    def pause(self, what: str, is_paused: bool = True) -> None:
+        """Start no tasks of a DAG, not even those that are resumed; or start them again."""
+        answer(f"{self.url}/{what}", {"is_paused": is_paused}, "PATCH")
 
     def state(self, run: str) -> str:
         """Return the state of the run."""

@@ -117,6 +117,18 @@ class AsyncHolding:
         self._inside = True
         return self
 
+    async def turn(self) -> AsyncHolding:
+        """See `Holding.turn`. A task that is cancelled meanwhile leaves its place in line."""
+        self._places.take()
+        try:
+            await asyncio.shield(_begun(self._holding.turn))
+        except asyncio.CancelledError:
+            await asyncio.shield(_begun(self._holding.abandon))
+            raise
+        finally:
+            self._places.leave()
+        return self
+
     async def __aexit__(
         self,
         kind: type[BaseException] | None,

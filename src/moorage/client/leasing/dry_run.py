@@ -59,6 +59,10 @@ class DryRun(Holding):
         LOG.warning("%s: %s", self._why, DRY_RUN)
         return self
 
+    def turn(self) -> Holding:
+        """See `acquire`."""
+        return self.acquire()
+
 
 def holding(leases: Leases | NoServer, options: HoldingOptions) -> Holding:
     """Return the lease for a block: of a server, or of none."""

@@ -140,6 +140,23 @@ class Holding:
             RevokedError: an operator has removed it from the line.
             SupersededError: a newer request of its group waits or runs instead.
         """
+        return self._acquired(self._hold)
+
+    def turn(self) -> Holding:
+        """Wait for the lease, and leave it to the next program that asks with the same key.
+
+        It is neither renewed nor released here: `id` and `token` say what was granted, and for its
+        TTL it waits for that program. If this one is ended before, `abandon`ed or killed, nothing
+        is lost: the place in line, or the lease, is for who asks with the key.
+
+        Raises as `acquire`, and ValueError: it has no key.
+        """
+        if self._options.key is None:
+            raise ValueError("only a lease with a key can be left to another program: set key")
+        return self._acquired(self._note)
+
+    def _acquired(self, have: Callable[[Grant], None]) -> Holding:
+        """See `acquire`; `have` is called with the grant."""
         with self._state:
             if self._acquiring is not None:
                 raise RuntimeError("this lease was used before: call client.lease() for each one")
@@ -161,7 +178,7 @@ class Holding:
                 ),
             )
         try:
-            self._hold(self._grant(self._acquiring))
+            have(self._grant(self._acquiring))
         except NotGrantedError as failure:
             gave_up = failure.why == "timed_out"
             self._withdraw(self._acquiring, gave_up=gave_up, stays=failure.why != NESTED)
@@ -261,6 +278,13 @@ class Holding:
             HELD.add(self)
         if keeper is not None:
             keeper.start()
+
+    def _note(self, grant: Grant) -> None:
+        """Know what was granted, without holding it; its confirmation has just renewed it."""
+        with self._state:
+            if self._abandoned:
+                raise NotGrantedError("withdrawn", "withdrawn")
+            self._granted = grant.lease
 
     def _noticed(self) -> None:
         """Tell the caller of a loss, once; called by the threads that keep the lease."""

@@ -1,0 +1,80 @@
+"""Sends a post, and says what its answer means."""
+
+import http.client
+from enum import Enum
+from http import HTTPStatus
+from typing import NamedTuple
+
+from moorage.client.transport import Transport, UnreachableError
+from moorage.integrations.webhooks.hooks import Hook, Post
+
+SECONDS_MAX = 10.0
+"""How long to wait for an answer: receivers are asked to answer first and to work later."""
+
+ANSWER_BYTES_MAX = 64 << 10
+RETRY_SECONDS_MAX = 300.0
+"""The longest `Retry-After` that is obeyed."""
+
+LATER = (
+    HTTPStatus.UNAUTHORIZED,
+    HTTPStatus.FORBIDDEN,
+    HTTPStatus.PROXY_AUTHENTICATION_REQUIRED,
+    HTTPStatus.REQUEST_TIMEOUT,
+    HTTPStatus.TOO_EARLY,
+    HTTPStatus.TOO_MANY_REQUESTS,
+    HTTPStatus.BAD_GATEWAY,
+    HTTPStatus.SERVICE_UNAVAILABLE,
+    HTTPStatus.GATEWAY_TIMEOUT,
+)
+"""Answers about the receiver, or about our access to it: all posts would get them."""
+
+
+class Verdict(Enum):
+    """What an answer means."""
+
+    TAKEN = "taken"
+    REFUSED = "refused"
+    """For good: another try would get the same answer."""
+    FAILED = "failed"
+    """This post may be what the receiver fails at."""
+    LATER = "later"
+    """Another try may succeed, and any other post would fail now, too."""
+
+
+class Answer(NamedTuple):
+    """What became of a post. `retry_after` is in seconds; None: the receiver does not say."""
+
+    verdict: Verdict
+    text: str
+    retry_after: float | None = None
+
+
+def send(hook: Hook, post: Post) -> Answer:
+    """Send a post once. A redirection is not followed: it would carry secrets elsewhere."""
+    receiver = Transport(hook.server, None, ca_file=hook.ca_file, seconds_max=SECONDS_MAX)
+    try:
+        connection = receiver.connection()
+    except UnreachableError as error:
+        return Answer(Verdict.LATER, str(error))
+    try:
+        connection.request(hook.method, post.target, post.body, post.headers)
+        response = connection.getresponse()
+        response.read(ANSWER_BYTES_MAX)
+        return _judged(response.status, response.getheader("retry-after"))
+    except (OSError, http.client.HTTPException) as error:
+        # Never the text of an HTTPException: it may repeat what was sent.
+        why = getattr(error, "strerror", None) or "it does not answer"
+        return Answer(Verdict.LATER, f"no answer from {hook.server}: {why}")
+    finally:
+        connection.close()
+
+
+def _judged(status: int, retry_after: str | None) -> Answer:
+    text = f"the receiver answers {status}"
+    if 200 <= status < 300:
+        return Answer(Verdict.TAKEN, text)
+    if status in LATER:
+        known = retry_after is not None and retry_after.isdecimal()
+        seconds = min(float(retry_after or 0), RETRY_SECONDS_MAX) if known else None
+        return Answer(Verdict.LATER, text, seconds)
+    return Answer(Verdict.REFUSED if status < 500 else Verdict.FAILED, text)
