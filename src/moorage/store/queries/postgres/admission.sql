@@ -79,11 +79,15 @@ SELECT pool.body,
     ) END,
     CASE WHEN pool.booked_until IS NOT NULL THEN (
         SELECT json_object_agg(booking, tickets)::text FROM (
-            SELECT booking, COUNT(DISTINCT lease) AS tickets FROM lease_need
-            WHERE state = 'waiting' AND booking IS NOT NULL AND booking = ANY (ARRAY(
-                SELECT booking_need.booking FROM booking_need WHERE booking_need.pool = pool.name
-            )) GROUP BY booking
-        ) AS called
+            SELECT booking_need.booking, waiting.tickets
+            FROM booking_need CROSS JOIN LATERAL (
+                SELECT COUNT(*) AS tickets FROM (
+                    SELECT DISTINCT lease FROM lease_need
+                    WHERE lease_need.booking = booking_need.booking
+                        AND lease_need.booking IS NOT NULL AND state = 'waiting'
+                ) AS one
+            ) AS waiting WHERE booking_need.pool = pool.name
+        ) AS called WHERE tickets > 0
     ) END
 FROM pool WHERE pool.name = ANY ((SELECT names FROM wanted)::text[]);
 

@@ -304,7 +304,7 @@ CREATE TABLE lease_need (
     booking TEXT COLLATE "C",
     PRIMARY KEY (pool, arrival, lease)
 );
-CREATE INDEX lease_need_called ON lease_need (booking)
+CREATE INDEX lease_need_called ON lease_need (booking, lease)
     WHERE state = 'waiting' AND booking IS NOT NULL;
 -- The index contains all columns that decide which tickets of a line are certain to be passed over.
 CREATE INDEX lease_need_line ON lease_need (pool, rank, place, arrival) INCLUDE (owner, units, forced)

@@ -284,7 +284,7 @@ CREATE TABLE lease_need (
     booking TEXT,
     PRIMARY KEY (pool, arrival, lease)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX lease_need_called ON lease_need (booking)
+CREATE INDEX lease_need_called ON lease_need (booking, lease)
     WHERE state = 'waiting' AND booking IS NOT NULL;
 -- The index contains all columns that decide which tickets of a line are certain to be passed over.
 CREATE INDEX lease_need_line ON lease_need (pool, rank, place, arrival, owner, units, forced)
