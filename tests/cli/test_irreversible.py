@@ -82,6 +82,12 @@ def made(cli: Cli) -> dict[str, Callable[[], list[str]]]:
         cli.lines("pool", "slot", "add", name, "one")
         return [name, "one"]
 
+    def booking() -> list[str]:
+        cli.answer("pool", "create", f"booked-{number}", "--limit", "1")
+        times = ("--start", "24h", "--end", "25h")
+        made = cli.answer("booking", "create", f"booked-{number}", *times)
+        return [made["id"]]
+
     def template() -> list[str]:
         name = f"template-{number}/*"
         cli.answer("pool", "template", "create", name, "--limit", "1")
@@ -91,6 +97,7 @@ def made(cli: Cli) -> dict[str, Callable[[], list[str]]]:
         "agent decommission": expunged,
         "agent expunge": agent,
         "agent group delete": group,
+        "booking delete": booking,
         "group delete": reporters,
         "lease revoke": lambda: [cli.ask(*pool())],
         "pool delete": pool,

@@ -17,6 +17,7 @@ IRREVERSIBLE: Final = {
     "agent decommission": "Decommission agent {} permanently? Its UUID can never be used again",
     "agent expunge": "Never use the machine of agent {} again",
     "agent group delete": "Delete the group {}",
+    "booking delete": "Cancel the booking {}? Others can then have its units",
     "group delete": "Delete the group {}, with its pins and what it has reported",
     "lease revoke": "End {}",
     "pool delete": "Delete the pool {}, with its settings and its past",
