@@ -41,6 +41,12 @@ def test_every_such_command_is_in_the_table() -> None:
         assert "--yes" in {opt for one in command(name).params for opt in one.opts}, name
 
 
+def booked(cli: Cli, pool: str) -> str:
+    """Book a unit of a pool; return the id."""
+    found = cli.answer("booking", "create", pool, "--start", "24h", "--end", "25h")
+    return str(found["id"])
+
+
 def made(cli: Cli) -> dict[str, Callable[[], list[str]]]:
     """Return what makes something for each command to end, and its arguments."""
     number = str(uuid4())
@@ -82,12 +88,6 @@ def made(cli: Cli) -> dict[str, Callable[[], list[str]]]:
         cli.lines("pool", "slot", "add", name, "one")
         return [name, "one"]
 
-    def booking() -> list[str]:
-        cli.answer("pool", "create", f"booked-{number}", "--limit", "1")
-        times = ("--start", "24h", "--end", "25h")
-        made = cli.answer("booking", "create", f"booked-{number}", *times)
-        return [made["id"]]
-
     def template() -> list[str]:
         name = f"template-{number}/*"
         cli.answer("pool", "template", "create", name, "--limit", "1")
@@ -97,7 +97,7 @@ def made(cli: Cli) -> dict[str, Callable[[], list[str]]]:
         "agent decommission": expunged,
         "agent expunge": agent,
         "agent group delete": group,
-        "booking delete": booking,
+        "booking delete": lambda: [booked(cli, *pool())],
         "group delete": reporters,
         "lease revoke": lambda: [cli.ask(*pool())],
         "pool delete": pool,
