@@ -147,17 +147,22 @@ class Model:
         if place is None or ticket.newest:
             self.ask(ticket, wait=wait)
             return
-        ticket.priority, ticket.asked, ticket.newest = place.priority, place.asked, place.newest
+        self._placed(ticket, place)
         self.ask(ticket, place.arrival, wait)
 
     def _again(self, old: Ticket, new: Ticket, keeps: bool) -> None:
         """Ask again, at the old place or at the end of the line, unless a newer request waits."""
         new.newest = all(self.pools[name].newest for name in new.needs)
         if keeps:
-            new.priority, new.asked, new.newest = old.priority, old.asked, old.newest
+            self._placed(new, old)
         self.ask(new, old.arrival if keeps else None)
         if old.superseded:
             self.end(new, "superseded")
+
+    def _placed(self, new: Ticket, old: Ticket) -> None:
+        """Give a ticket order and priority of an earlier one; note which priority it asked for."""
+        new.asked = None if new.priority == old.priority else new.priority
+        new.priority, new.newest = old.priority, old.newest
 
     def move(self, ticket: Ticket, priority: int | None) -> None:
         """Give a ticket another priority; None: so high that it is the first in its lines."""
@@ -202,8 +207,8 @@ class Model:
         if keeps and fine:
             ticket.state = "retried"
             self.ask(new)
-            new.priority, new.asked, new.needs = ticket.priority, ticket.asked, ticket.needs
-            new.newest, new.superseded = ticket.newest, ticket.superseded
+            self._placed(new, ticket)
+            new.needs, new.superseded = ticket.needs, ticket.superseded
             self.start(new)
         else:
             self.end(ticket, "retried")

@@ -369,3 +369,15 @@ def test_a_client_that_gives_up_withdraws_only_a_ticket(world: World) -> None:
     world.release("ticket", cause="gave_up")
     world.release("holder", cause="gave_up")
     assert world.states() == {"ticket": "gave_up", "holder": "released"}
+
+
+def test_a_retry_with_another_priority_keeps_its_place_and_remembers_what_it_asked_for() -> None:
+    """So only a request for the same is the same: a newer one of a group, or the receiver's."""
+    world = World()
+    world.pool("p", 1)
+    world.ask("old")
+    again = world.retry("old", make_ask("new", {"p": 1}, priority=1))
+    new = world.lease(again)
+    assert (new.state, new.priority, new.priority_asked) == ("granted", 0, 1)
+    back = world.lease(world.retry("new", make_ask("back", {"p": 1})))
+    assert (back.priority, back.priority_asked) == (0, None)

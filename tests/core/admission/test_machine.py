@@ -312,17 +312,19 @@ class Machine(RuleBasedStateMachine):
             ticket.hold, ticket.hold_until = wanted, until
 
     def retry(self, data: st.DataObject, old: Ticket) -> None:
-        self._retry(old, requeue=False)
+        """Ask for a new lease instead, perhaps with another priority."""
+        self._retry(old, data.draw(st.none() | st.integers(-1, 1)), requeue=False)
 
     def requeue(self, data: st.DataObject, old: Ticket) -> None:
         """Give the units back, and wait at the old place under the same key."""
-        self._retry(old, requeue=True)
+        self._retry(old, None, requeue=True)
 
-    def _retry(self, old: Ticket, *, requeue: bool) -> None:
+    def _retry(self, old: Ticket, priority: int | None, *, requeue: bool) -> None:
         if old.forced or (old.pull and not old.waited_for):
             return
         kind = "pull" if old.pull else "plain" if old.patience else "patient"
         asked = old.priority if old.asked is None else old.asked
+        asked = asked if priority is None else priority
         new = self._ticket(old.needs, old.owner, asked, old.hold, kind)
         new.group = old.group
         key = self.world.lease(old.id).key if requeue else new.id

@@ -396,7 +396,8 @@ def placed(ticket: Lease, old: Lease) -> Lease:
     placed_so = structs.replace(ticket, newest=old.newest)
     if ticket.booking is not None:
         return placed_so  # its priority follows from its booking
-    return structs.replace(placed_so, priority=old.priority, priority_asked=old.priority_asked)
+    asked = None if ticket.priority == old.priority else ticket.priority
+    return structs.replace(placed_so, priority=old.priority, priority_asked=asked)
 
 
 def ticket_of(draft: Draft, pools: list[Pool], request: LeaseRequest, arrival: int) -> Lease:
