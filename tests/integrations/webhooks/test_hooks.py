@@ -37,7 +37,8 @@ def one(**changed: Any) -> LeaseValue:
         **{"hold": None, "forced": False, "asked_at": AT, "granted_at": AT, "hold_until": None},
         **{"ended_at": None, "cause": None, "detail": "", "outcome": None, "group": None},
         **{"superseded_by": None, "stop_until": None, "alternatives": None, "offer": None},
-        **{"taken_from": None, "kept": None},
+        **{"taken_from": None, "kept": None, "place": None, "preemptible": None},
+        **{"preempted_by": None, "booking": None, "yields_to": None},
     }
     return LeaseValue(**{**values, **changed})
 

@@ -14,7 +14,8 @@ from datetime import datetime
 from functools import cache, lru_cache
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from types import UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import Raw
@@ -199,9 +200,8 @@ def _describe(schema: dict[str, Any], kind: Any) -> None:
     schema["description"] = inspect.getdoc(kind) or ""
     for name, hint in get_type_hints(kind).items():
         answered = schema["properties"][name]
+        _say_times(answered, hint)
         for one in (answered, *answered.get("anyOf", ())):
-            if datetime in (hint, *get_args(hint)) and one.get("type") == "string":
-                one["format"] = "date-time"
             if "prefixItems" in one:
                 first, *others = one.pop("prefixItems")
                 assert all(other == first for other in others), f"{kind.__name__}.{name}"
@@ -209,6 +209,17 @@ def _describe(schema: dict[str, Any], kind: Any) -> None:
     schema["properties"] = {member(name): one for name, one in schema["properties"].items()}
     if "required" in schema:
         schema["required"] = [*map(member, schema["required"])]
+
+
+def _say_times(schema: dict[str, Any], hint: Any) -> None:
+    """Add that texts are times, also those in lists."""
+    options = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
+    for one in (schema, *schema.get("anyOf", ())):
+        if datetime in options and one.get("type") == "string":
+            one["format"] = "date-time"
+        for option in options:
+            if get_origin(option) is list and "items" in one:
+                _say_times(one["items"], *get_args(option))
 
 
 def _describe_values(components: dict[str, Any]) -> None:

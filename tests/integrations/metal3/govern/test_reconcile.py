@@ -103,7 +103,8 @@ def test_a_host_that_the_operator_gives_up(tmp_path: Path) -> None:
             (ended,) = leases(world, "ended")
             assert (ended.labels["holder"], ended.outcome) == (f"metal3/{bad}", "failed")
             uid = world.host(bad)["metadata"]["uid"]
-            assert "retry limit (1) reached" in governor.remarks[uid]
+            why = "retry limit (1) reached"
+            await world.until(lambda: why in governor.remarks.get(uid, ""), governor)
             await world.until(lambda: world.reached([good], "provisioned"), governor)
             await world.until(lambda: given_up(2), governor)
             await world.until(lambda: not world.held(), governor)
