@@ -1,15 +1,21 @@
 """Bounds of what one caller may book, and of what an answer about bookings costs."""
 
 import sys
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
 
 from moorage.core.admission.booking_model import Window
+from moorage.core.admission.calendar.booked_pools import BookedPools
 from moorage.core.admission.calendar.bookings import Booker, offers
+from moorage.core.admission.calendar.profile import Profile
+from moorage.core.admission.draft import Draft
 from moorage.core.admission.model import Need
 from moorage.core.clock import HOUR, SECOND, Instant
 from moorage.core.errors import Code
+from moorage.core.ids import BookingId
 from tests.core.admission.build import START, Refused, World
 
 USER = Booker("me", frozenset({"user"}))
@@ -38,6 +44,7 @@ def test_the_lead_counts_once_where_windows_meet() -> None:
 
 
 def owned(owner: str) -> Any:
+    """Return who books, for whom."""
     return {"by": Booker(owner, frozenset({"user"})), "owner": owner}
 
 
@@ -64,8 +71,8 @@ def test_nobody_takes_all_windows_of_a_pool() -> None:
     w.book("c", {"p": 1}, *windows, **owned("theirs/ann"))
 
 
-def lines_run(w: World, pools: list[str], seconds: int) -> int:
-    """Return how many lines of Python an answer about free windows takes."""
+def lines_run(work: Callable[[], object]) -> int:
+    """Return how many lines of Python some work takes."""
     ran = 0
 
     def trace(_frame: Any, event: str, _argument: Any) -> Any:
@@ -73,14 +80,12 @@ def lines_run(w: World, pools: list[str], seconds: int) -> int:
         ran += event == "line"
         return trace
 
-    within = Window(Instant(START), Instant(START + seconds * SECOND))
     before = sys.gettrace()
     sys.settrace(trace)
     try:
-        found = offers(w.facts, w.moment.at, [Need(one, 1) for one in pools], SECOND, within, 50)
+        work()
     finally:
         sys.settrace(before)
-    assert len(found) == 50
     return ran
 
 
@@ -93,5 +98,34 @@ def test_offers_cost_as_much_as_there_are_windows() -> None:
             w.pool(pool, 1, ttl=HOUR)
             spans = [(n * 10, n * 10 + 5) for n in range(1, windows + 1)]
             w.book(pool, {pool: 1}, *spans)
-        costs.append(lines_run(w, ["p", "q", "r"], 10 * windows))
+        within = Window(Instant(START), Instant(START + 10 * windows * SECOND))
+        needs = [Need(pool, 1) for pool in ("p", "q", "r")]
+        costs.append(lines_run(partial(offers, w.facts, w.moment.at, needs, SECOND, within, 50)))
     assert costs[1] < 2.5 * costs[0]
+
+
+def test_what_bookings_keep_costs_as_much_as_there_are_bookings() -> None:
+    """Each grant of a pool asks for that, and tickets may wait for all of its bookings."""
+    costs = []
+    for number in (20, 40):
+        w = world(limit=100)
+        for n in range(number):
+            w.book(f"b{n}", {"p": 1}, *[(100 + m * 10, 105 + m * 10) for m in range(10)])
+            w.facts.calls[BookingId(f"b{n}")] = 1
+        w.now += 102 * SECOND
+        booked = BookedPools(Draft(w.facts, w.moment, w.wall))
+        assert booked.kept("p", None) == number
+        assert booked.untouched("p") == 0
+        costs.append(lines_run(partial(booked.untouched, "p")))
+    assert costs[1] < 2.5 * costs[0]
+
+
+def test_leases_of_one_window_cost_nothing_in_the_others() -> None:
+    """A booking may have hundreds of windows, and hundreds of leases with different ends."""
+    w = world(limit=100)
+    w.book("b", {"p": 100}, *[(100 + m * 100, 190 + m * 100) for m in range(100)])
+    for n in range(50):
+        w.facts.holding["p"][Instant(START + (110 + n) * SECOND), "b"] = 1
+    w.now += 102 * SECOND
+    profile = Profile(w.facts, w.facts.pools["p"], w.moment.at)
+    assert lines_run(partial(profile.fits_until, 1)) < 50 * (100 + 50)
