@@ -255,6 +255,12 @@ WINDOWS_MAX = 366
 BOOKED_WINDOWS_MAX = 2_000
 """Windows of all bookings of one pool that are not over."""
 
+BOOKER_SHARE = 2
+"""The owners of one project together, or one without a project, may have the half of these."""
+
+BOOKED_WINDOWS_PAGE_MAX = 5_000
+"""Windows of all bookings in one page: then it ends, however few bookings it has."""
+
 BOOKED_AHEAD_MAX_DAYS = 731
 """How far ahead a booking may end: two years."""
 
@@ -425,6 +431,9 @@ COMBINING_MARKS_MAX = 4
 
 CALENDAR_EVENTS_MAX = 5_000
 """Events of a calendar file of bookings: they are made in memory."""
+
+ZONE_LENGTH_MAX = 64
+"""Characters in the name of a time zone: real ones have at most 38."""
 
 SERIES_DAYS_MAX = 3 * 366
 """Days that are looked at for a series: more than bookings may reach into the future."""

@@ -37,7 +37,7 @@ def one(**changed: Any) -> LeaseValue:
         **{"hold": None, "forced": False, "asked_at": AT, "granted_at": AT, "hold_until": None},
         **{"ended_at": None, "cause": None, "detail": "", "outcome": None, "group": None},
         **{"superseded_by": None, "stop_until": None, "alternatives": None, "offer": None},
-        **{"taken_from": None, "kept": None, "place": None, "preemptible": None},
+        **{"taken_from": None, "kept": None, "place": 0, "preemptible": None},
         **{"preempted_by": None, "booking": None, "yields_to": None},
     }
     return LeaseValue(**{**values, **changed})
@@ -62,6 +62,7 @@ def hook_of(tmp_path: Path, *lines: str) -> Hook:
         ('url = "https://{labels.host}/hook"', "only in its path"),
         ('url = "https://me:secret@ci.example.com/hook"', "password"),
         ('url = "https://ci.example.com/a b"', "visible ASCII"),
+        ('url = "https://ci.example.com/{labels.a}/../b"', "part of its path"),
         ('url = "https://ci.example.com/{secrets.none}"', "no secrets.none"),
         ('url = "https://ci.example.com/{token}"', "no token"),
         ('events = ["waiting"]', "granted and ended"),
@@ -165,15 +166,34 @@ def test_labels_stay_in_their_place(tmp_path: Path) -> None:
         'url = "https://ci.example.com/builds/{labels.build}/run?key={key}"',
         'body = {build = "{labels.build}", nested = ["{key}"]}',
     )
-    wild = '../x?a=b#c/","admin":"1\r\nHost: y'
+    wild = 'x/..y?a=b#c/","admin":"1\r\nHost: y'
     post = hook.post("granted", one(labels={"build": wild}, key="a&b=c"), NOW)
     assert re.fullmatch(r"/builds/[^/?#&=\s]+/run\?key=a%26b%3Dc", post.target)
     assert json.loads(post.body) == {"build": wild, "nested": ["a&b=c"]}
-    for build in ("", ".", ".."):
+    for build in ("", ".", "..", "../x", "x/../../y", "..\\x", "..;x", "x/."):
         with pytest.raises(UnfilledError):
             hook.post("granted", one(labels={"build": build}), NOW)
     with pytest.raises(UnfilledError, match="labels build"):
         hook.post("granted", one(labels={}), NOW)
+
+
+def test_names_do_not_make_dots_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each text is harmless, but the path would lead elsewhere; a query may have any text."""
+    monkeypatch.setenv("HOOK", "s3cret")
+    hook = hook_of(
+        tmp_path,
+        'url = "https://ci.example.com/{secrets.hook}/{labels.a}{labels.b}?of={labels.of}"',
+        'secrets.hook = {variable = "HOOK"}',
+    )
+
+    def target(a: str, b: str) -> str:
+        labels = {"a": a, "b": b, "of": "x/../y"}
+        return hook.post("granted", one(labels=labels), NOW).target
+
+    assert target("x/.", "y") == "/s3cret/x%2F.y?of=x%2F..%2Fy"
+    with pytest.raises(UnfilledError) as refused:
+        target("x/.", "./y")
+    assert "s3cret" not in str(refused.value)
 
 
 def test_the_id_of_a_post(tmp_path: Path) -> None:
@@ -218,9 +238,25 @@ def test_answers() -> None:
     }
     for verdict, statuses in verdicts.items():
         assert {_judged(status, None).verdict for status in statuses} == {verdict}
+    assert _judged(403, None, of_lease=True).verdict is Verdict.FAILED  # it may be of the post
+    assert _judged(401, None, of_lease=True).verdict is Verdict.LATER
     assert _judged(429, "7").retry_after == 7.0
     assert _judged(429, "999999").retry_after == 300.0
     assert _judged(503, "Sun, 01 Mar 2026 08:00:00 GMT").retry_after is None
+
+
+@pytest.mark.parametrize(
+    ("line", "addressed"),
+    [
+        ('url = "https://ci.example.com/{labels.build}"', True),
+        ('body = {build = ["{key}"]}', True),
+        ('body = {what = "{event}"}', False),
+        ("", False),
+    ],
+)
+def test_who_chooses_what_is_asked(tmp_path: Path, line: str, addressed: bool) -> None:
+    """A lease does if it fills in a name; what is posted by default says only what it is."""
+    assert hook_of(tmp_path, line).is_addressed is addressed
 
 
 def test_places_outlast_a_crash(tmp_path: Path) -> None:

@@ -62,7 +62,8 @@ class Booking(Struct, frozen=True):
             return ()
         if not self.given_back:
             return self.windows
-        return tuple(one for one in self.windows if one.start not in self.given_back)
+        given = frozenset(self.given_back)
+        return tuple(one for one in self.windows if one.start not in given)
 
     @property
     def ends_at(self) -> Instant:

@@ -72,6 +72,8 @@ class Following:
         self._granted: dict[str, datetime | None] = {}
         """The last grants that were posted: a lease changes several times while it is granted."""
         self._failing = False
+        self._lost: dict[str, float] = {}
+        """Seconds for which the receiver has failed at a lease, in all its grants."""
         self._rests_until = 0.0
         self.refused: dict[str, None] = {}
         """The last leases whose grant the receiver has refused: it will not take the next one."""
@@ -171,7 +173,7 @@ class Following:
 
     def _deliver(self, event: Event, lease: LeaseOf) -> None:
         """Post until it is taken, refused for good, or not true any more."""
-        pause, began = PAUSE_SECONDS, elapsed()
+        pause, since = PAUSE_SECONDS, elapsed()
         instructs = event == "granted" and self._hook.attend
         while not self._stopped.is_set():
             if instructs and not self._is_granted(lease):
@@ -187,9 +189,14 @@ class Following:
                 if self._failing:
                     self._say("posts get through again")
                 self._failing = False
+                self._lost.pop(lease.id, None)
                 return
+            if answer.verdict is Verdict.FAILED:
+                lost = self._lost.get(lease.id, 0.0) + elapsed() - since
+                _keep(self._lost, lease.id, lost)
+                since = elapsed()
             if answer.verdict is Verdict.REFUSED or (
-                answer.verdict is Verdict.FAILED and elapsed() - began > FAILING_SECONDS_MAX
+                answer.verdict is Verdict.FAILED and self._lost[lease.id] > FAILING_SECONDS_MAX
             ):
                 self._say(f"gave up: {event} of lease {lease.id}: {answer.text}")
                 _keep(self.refused, lease.id, None)

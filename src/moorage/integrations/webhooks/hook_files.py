@@ -11,7 +11,8 @@ from urllib.parse import urlsplit
 from moorage.client.transport import Transport
 from moorage.integrations.webhooks.hooks import LEASE_NAMES, Hook
 from moorage.integrations.webhooks.secret_values import secret_of
-from moorage.integrations.webhooks.templates import names_in
+from moorage.integrations.webhooks.templates import NAME as NAME_IN_BRACES
+from moorage.integrations.webhooks.templates import leaves, names_in
 
 NAME = re.compile(r"[A-Za-z0-9_-]{1,63}")
 """The name of a hook: a value of labels, and of a file."""
@@ -102,6 +103,8 @@ def _check_address(url: str, *, insecure: bool) -> None:
         raise ValueError("url: names in braces may be only in its path and its query")
     if not all("!" <= character <= "~" for character in url):
         raise ValueError("url must have only visible ASCII characters")
+    if leaves(NAME_IN_BRACES.sub("x", parts.path)):
+        raise ValueError("url must have no '.' or '..' as a part of its path")
     if parts.scheme == "http" and not _is_loopback(host) and not insecure:
         raise ValueError(
             "url begins with http://, so that others may read and change what is sent: use https://,"

@@ -10,7 +10,13 @@ from urllib.parse import urlsplit
 
 from moorage.integrations.webhooks.secret_values import Secret
 from moorage.integrations.webhooks.signatures import signature
-from moorage.integrations.webhooks.templates import UnfilledError, filled, in_address
+from moorage.integrations.webhooks.templates import (
+    UnfilledError,
+    filled,
+    in_address,
+    leaves,
+    names_in,
+)
 from moorage.wire.admission import Lease
 from moorage.wire.changes import LeaseValue
 
@@ -59,6 +65,12 @@ class Hook:
         parts = urlsplit(self.url)
         return f"{parts.scheme}://{parts.netloc}"
 
+    @property
+    def is_addressed(self) -> bool:
+        """Does a lease choose what in the receiver is asked, by what it fills in?"""
+        named = names_in([self.url, self.body])
+        return any(name != "event" and not name.startswith("secrets.") for name in named)
+
     def concerns(self, lease: LeaseOf) -> bool:
         """Return whether a lease concerns it."""
         if self.owners and not any(fnmatchcase(lease.owner, one) for one in self.owners):
@@ -95,6 +107,9 @@ class Hook:
         content = _news(event, at, lease) if self.body is None else filled(self.body, value)
         body = json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
         address = urlsplit(filled(self.url, lambda name: in_address(name, value(name))))
+        if leaves(address.path):
+            # Not the path itself: it may have a secret.
+            raise UnfilledError(f"lease {lease.id} would be posted to another place, by dots")
         headers = {
             "content-type": "application/json",
             "user-agent": "moorage",

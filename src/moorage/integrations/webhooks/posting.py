@@ -1,6 +1,10 @@
 """Sends a post, and says what its answer means."""
 
 import http.client
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from enum import Enum
 from http import HTTPStatus
 from typing import NamedTuple
@@ -9,7 +13,9 @@ from moorage.client.transport import Transport, UnreachableError
 from moorage.integrations.webhooks.hooks import Hook, Post
 
 SECONDS_MAX = 10.0
-"""How long to wait for an answer: receivers are asked to answer first and to work later."""
+"""How long to wait for an answer: receivers are asked to answer first and to work later.
+
+First for the connection, then for all of the answer."""
 
 ANSWER_BYTES_MAX = 64 << 10
 RETRY_SECONDS_MAX = 300.0
@@ -57,10 +63,15 @@ def send(hook: Hook, post: Post) -> Answer:
     except UnreachableError as error:
         return Answer(Verdict.LATER, str(error))
     try:
-        connection.request(hook.method, post.target, post.body, post.headers)
-        response = connection.getresponse()
-        response.read(ANSWER_BYTES_MAX)
-        return _judged(response.status, response.getheader("retry-after"))
+        connection.connect()
+        with _broken_after(SECONDS_MAX, connection.sock):
+            connection.request(hook.method, post.target, post.body, post.headers)
+            response = connection.getresponse()
+            with suppress(OSError, http.client.HTTPException):  # the status is the answer
+                response.read(ANSWER_BYTES_MAX)
+        return _judged(
+            response.status, response.getheader("retry-after"), of_lease=hook.is_addressed
+        )
     except (OSError, http.client.HTTPException) as error:
         # Never the text of an HTTPException: it may repeat what was sent.
         why = getattr(error, "strerror", None) or "it does not answer"
@@ -69,10 +80,30 @@ def send(hook: Hook, post: Post) -> Answer:
         connection.close()
 
 
-def _judged(status: int, retry_after: str | None) -> Answer:
+@contextmanager
+def _broken_after(seconds: float, connected: socket.socket) -> Iterator[None]:
+    """Break a connection after this time: a socket's own timeout begins again with each byte."""
+
+    def end() -> None:
+        with suppress(OSError):  # it is closed
+            socket.socket.shutdown(connected, socket.SHUT_RDWR)  # without what TLS does besides
+
+    timer = threading.Timer(seconds, end)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def _judged(status: int, retry_after: str | None, *, of_lease: bool = False) -> Answer:
+    """Return what a status means; `of_lease`: the lease has chosen what the request is for."""
     text = f"the receiver answers {status}"
     if 200 <= status < 300:
         return Answer(Verdict.TAKEN, text)
+    if of_lease and status == HTTPStatus.FORBIDDEN:
+        return Answer(Verdict.FAILED, text)
     if status in LATER:
         known = retry_after is not None and retry_after.isdecimal()
         seconds = min(float(retry_after or 0), RETRY_SECONDS_MAX) if known else None

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 NAME = re.compile(r"\{([a-z]+(?:\.[^{}\s]+)?)\}")
 """A name in a text: `{id}`, `{labels.build}`, `{secrets.token}`."""
@@ -42,3 +42,13 @@ def in_address(name: str, text: str) -> str:
     if text in DOTS:
         raise UnfilledError(f"{name} is {text!r}, which is no part of an address")
     return quote(text, safe="")
+
+
+def leaves(path: str) -> bool:
+    """Could a receiver take a part of a path for a step to another place?
+
+    Several names may make such a part together, and some servers decode a path before they look
+    for its parts.
+    """
+    parts = re.split(r"[/\\]", unquote(path))
+    return any(part.partition(";")[0] in (".", "..") for part in parts)

@@ -168,6 +168,7 @@ def booking_id_new() -> BookingId:
 
 def needs_of(wanted: list[BookedUnits], *, closure: bool) -> tuple[Need, ...]:
     """Return needs in the core's form. Raises `Error`: INVALID."""
+    bookings.check_number(wanted)
     for one in wanted:
         if one.units is None and not closure:
             raise Error(Code.INVALID, "units null means all, which only a closure may have.")

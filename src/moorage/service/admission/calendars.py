@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 
-from moorage.core.admission.booking_model import Window
-from moorage.core.admission.calendar.bookings import not_found, offers
+from moorage.core.admission.booking_model import Booking, Window
+from moorage.core.admission.calendar.bookings import check_number, not_found, offers
 from moorage.core.admission.model import Need
 from moorage.core.clock import Instant
 from moorage.core.ids import BookingId
+from moorage.core.limits import BOOKED_WINDOWS_PAGE_MAX
 from moorage.service import errors
 from moorage.service.admission.booking_cases import BookingCase, BookingView
 from moorage.service.batch.service_clock import ServiceClock
@@ -18,6 +19,16 @@ from moorage.store.api import Engine
 
 NEVER = Instant(-1)
 """Before every end of a booking."""
+
+
+def _fitting(found: Sequence[Booking]) -> int:
+    """Return how many of these fit into one page with all their windows; at least one."""
+    windows = 0
+    for number, one in enumerate(found):
+        windows += len(one.windows)
+        if windows > BOOKED_WINDOWS_PAGE_MAX:
+            return max(1, number)
+    return max(1, len(found))
 
 
 class Calendars:
@@ -57,7 +68,8 @@ class Calendars:
             plan = reads.bookings_window(cursor or "", rows_max, since, owner, pool)
             seen = await self._engine.read_aside(plan)
         when = self._service_clock.estimate(seen.timeline)
-        page, following = page_of(seen.bookings, limit, lambda one: one.id)
+        most = min(limit, _fitting(seen.bookings))
+        page, following = page_of(seen.bookings, most, lambda one: one.id)
         views = [BookingView(one, when) for one in page]
         return views, following, Cursor(seen.epoch, seen.revision)
 
@@ -74,6 +86,7 @@ class Calendars:
         `between` None: from now on, for `ahead` microseconds.
         Raises INVALID, POOL_UNKNOWN, UNITS_ABOVE_LIMIT.
         """
+        check_number(needs)
         with errors.translated():
             plan = reads.calendars_load({need.pool for need in needs})
             facts = await self._engine.read_aside(plan)

@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from moorage.core.admission.booking_model import Window
 from moorage.core.errors import Code, Error
-from moorage.core.limits import SERIES_DAYS_MAX, WINDOWS_MAX
+from moorage.core.limits import SERIES_DAYS_MAX, WINDOWS_MAX, ZONE_LENGTH_MAX
 from moorage.service.values import instant_of
 from moorage.wire.pools.bookings import Repeat
 
@@ -45,6 +45,8 @@ def zone_of(name: str) -> tzinfo:
     """Return a time zone by its name. Raises `Error`: INVALID."""
     if name == "UTC":  # it needs no database
         return UTC
+    if len(name) > ZONE_LENGTH_MAX:  # it is looked for as a file, part by part
+        raise Error(Code.INVALID, f"zone must have at most {ZONE_LENGTH_MAX} characters.")
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
@@ -69,6 +71,8 @@ def _check(repeat: Repeat) -> None:
         raise Error(Code.INVALID, f"interval must be from 1 to {WINDOWS_MAX}.")
     if len(repeat.skip) > WINDOWS_MAX:
         raise Error(Code.INVALID, f"skip may have at most {WINDOWS_MAX} days.")
+    if len(repeat.days) > _WEEK:
+        raise Error(Code.INVALID, f"days may have at most {_WEEK} entries.")
     if repeat.days and repeat.every != "week":
         raise Error(Code.INVALID, "days are for a weekly series: omit them, or use every week.")
 

@@ -170,8 +170,10 @@ def test_a_series_by_local_time(native: Native, pool: str) -> None:
         {"every": "day", "count": 2, "zone": "Mars/Base"},
         {"every": "day", "count": 2, "zone": "../../etc/passwd"},
         {"every": "day", "count": 2, "zone": ""},
+        {"every": "day", "count": 2, "zone": "a/" * 300 + "b"},
         {"every": "day", "count": 2, "days": ["mo"]},
         {"every": "week", "count": 2, "days": ["xx"]},
+        {"every": "week", "count": 2, "days": ["mo"] * 8},
         {"every": "week", "count": 0},
         {"every": "day", "count": 1, "skip": ["2026-13-01"]},
         {"every": "month", "count": 1},
@@ -181,6 +183,35 @@ def test_invalid_series(native: Native, pool: str, repeat: dict[str, Any]) -> No
     """Each is refused with a reason."""
     put(native, pool, limit=1)
     assert book(native, {"pool": pool}, repeat=repeat).status == 400
+
+
+def test_no_request_names_more_pools_than_a_booking_may_have(native: Native, pool: str) -> None:
+    """It is refused before any of them is read; the control names as many as it may."""
+    names = [f"{pool}{n}" for n in range(17)]
+    asked = "&".join(f"needs={name}" for name in names)
+    assert code(native.ask("GET", f"/v1/offers?{asked}")) == (400, "invalid")
+    assert code(book(native, *({"pool": name} for name in names))) == (400, "invalid")
+    fewer = "&".join(f"needs={name}" for name in names[1:])
+    assert code(native.ask("GET", f"/v1/offers?{fewer}")) == (422, "pool_unknown")
+
+
+def test_a_page_of_bookings_ends_early_if_they_have_many_windows(native: Native, pool: str) -> None:
+    """All its windows are made at once; the next page goes on."""
+    put(native, pool, limit=40)
+    start = now() + timedelta(hours=2)
+    short = {"start": start.isoformat(), "end": (start + timedelta(minutes=1)).isoformat()}
+    series = {"every": "day", "count": 366}
+    for n in range(15):
+        name = f"{pool}/{n // 5}"
+        put(native, name, limit=40)
+        assert book(native, {"pool": name}, **short, repeat=series).status == 201
+    found = native.ask("GET", "/v1/bookings?limit=1000&owner=admin").body
+    windows = sum(len(one["windows"]) for one in found["bookings"])
+    assert windows <= 5_000
+    assert found["next"] is not None
+    more = native.ask("GET", f"/v1/bookings?limit=1000&cursor={found['next']}").body
+    assert more["bookings"]
+    assert native.ask("GET", f"/v1/bookings?limit=1000&pool={name}").body["next"] is None
 
 
 def test_offers(native: Native, pool: str) -> None:

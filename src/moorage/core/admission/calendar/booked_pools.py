@@ -129,10 +129,7 @@ class BookedPools:
         """Return the units that bookings keep now for which no ticket waits."""
         if not self._has(name):
             return 0
-        profile = self._profile(name)
-        total = profile.kept()
-        called = (key for key in profile.by_id if self._is_called(BookingId(key)))
-        return total - sum(total - profile.kept(key) for key in called)
+        return self._profile(name).kept(lambda key: self._is_called(BookingId(key)))
 
     def sooner(self, pool: Pool, wake_at: Instant | None) -> Instant | None:
         """Return when time alone changes something in a pool: then, or when a booking does."""

@@ -12,15 +12,16 @@ adaptive limit may be lower than what is booked: bookings count on what an opera
 Source: docs/decisions/0065-bookings.md.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sized
 
 from msgspec import Struct, structs
 
 from moorage.core.admission import bounds
 from moorage.core.admission.booking_model import Booking, Window, of_pool
-from moorage.core.admission.calendar.profile import FOREVER, Profile
+from moorage.core.admission.calendar.profile import FOREVER, Profile, kept_spans
 from moorage.core.admission.facts import Changes, Facts
 from moorage.core.admission.model import Lease, Need, Pool, first_end
+from moorage.core.admission.owners import project_of
 from moorage.core.admission.requests import LeaseRequest, check_duration, pools_of
 from moorage.core.admission.sharing import fair_share
 from moorage.core.admission.units import limit_asked, units_by_pool
@@ -32,6 +33,7 @@ from moorage.core.limits import (
     ASKED_BYTES_MAX,
     BOOKED_AHEAD_MAX_DAYS,
     BOOKED_WINDOWS_MAX,
+    BOOKER_SHARE,
     BOOKINGS_MAX,
     DETAIL_LENGTH_MAX,
     DURATION_SECONDS_MAX,
@@ -146,6 +148,12 @@ def not_found(booking: str) -> Error:
     )
 
 
+def check_number(needs: Sized) -> None:
+    """Raise INVALID for too many needs: check this before their pools are loaded."""
+    if not 1 <= len(needs) <= NEEDS_MAX:
+        raise Error(Code.INVALID, f"A booking must have 1 to {NEEDS_MAX} needs.")
+
+
 def check_use(facts: Facts, at: Instant, request: LeaseRequest) -> None:
     """Check that a request may have units of its booking: those are its owner's, or an operator's.
 
@@ -242,7 +250,7 @@ def offers(
             (start, end - rest if end < between.end + skew else end)
             for start, end in profile.free_windows(units, *_hull(found))
         ]
-        found = [both for one in found for two in free if (both := _both(one, two))[0] < both[1]]
+        found = _common(found, free)
     windows = (Window(Instant(s - skew), Instant(e - skew)) for s, e in found if e - s >= lasts)
     return [window for window, _ in zip(windows, range(most), strict=False)]
 
@@ -251,8 +259,18 @@ def _hull(found: list[tuple[int, int]]) -> tuple[int, int]:
     return (found[0][0], found[-1][1]) if found else (0, 0)
 
 
-def _both(one: tuple[int, int], two: tuple[int, int]) -> tuple[int, int]:
-    return max(one[0], two[0]), min(one[1], two[1])
+def _common(one: list[tuple[int, int]], two: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return what two lists of ascending intervals have in common, in one pass over both."""
+    found, n, m = [], 0, 0
+    while n < len(one) and m < len(two):
+        start, end = max(one[n][0], two[m][0]), min(one[n][1], two[m][1])
+        if start < end:
+            found.append((start, end))
+        if one[n][1] < two[m][1]:
+            n += 1
+        else:
+            m += 1
+    return found
 
 
 def _accepted(facts: Facts, at: Instant, wanted: Booking, by: Booker) -> Changes:
@@ -304,8 +322,7 @@ def _check_words(wanted: Booking) -> None:
 
 def _check_needs(facts: Facts, needs: tuple[Need, ...], *, closure: bool) -> list[Pool]:
     """Return the pools of valid needs."""
-    if not 1 <= len(needs) <= NEEDS_MAX:
-        raise Error(Code.INVALID, f"A booking must have 1 to {NEEDS_MAX} needs.")
+    check_number(needs)
     if len({need.pool for need in needs}) < len(needs):
         raise Error(Code.INVALID, "needs may name each pool only once: add up its units.")
     for need in needs:
@@ -388,19 +405,36 @@ def _check_booker(
             f"A booking of pool '{pool.name}' must end within {spec.book_ahead / HOUR:g} hours from"
             " now (book_ahead).",
         )
+    _check_share(pool, wanted, others)
     own = [wanted, *(one for one in others if one.owner == wanted.owner)]
     limit = limit_asked(facts, pool)
+    # Also `lead` is paid for: nobody else has the units in this time.
     spent = sum(
-        one.units_in(pool.name, limit) * (window.end - max(wall, window.start))
+        one.units_in(pool.name, limit) * (end - max(wall, start))
         for one in own
-        for window in one.coming
-        if window.end > wall
+        for start, end in kept_spans(one, wall)
     )
     if spent > spec.book_hours * HOUR:
         raise Error(
             Code.LIMIT_EXCEEDED,
             f"'{wanted.owner}' would have booked {spent / HOUR:g} unit-hours of pool '{pool.name}',"
             f" and may book {spec.book_hours} (book_hours).",
+        )
+
+
+def _check_share(pool: Pool, wanted: Booking, others: list[Booking]) -> None:
+    """Raise LIMIT_EXCEEDED if a project, or an owner without one, would have too many bookings.
+
+    Short ones cost few unit-hours, so these alone would let one caller have all of a pool.
+    """
+    who = project_of(wanted.owner) or wanted.owner
+    own = [wanted, *(one for one in others if (project_of(one.owner) or one.owner) == who)]
+    bookings, windows = BOOKINGS_MAX // BOOKER_SHARE, BOOKED_WINDOWS_MAX // BOOKER_SHARE
+    if len(own) > bookings or sum(len(one.windows) for one in own) > windows:
+        raise Error(
+            Code.LIMIT_EXCEEDED,
+            f"'{who}' may have {bookings} bookings of pool '{pool.name}' that are not over, with"
+            f" {windows} windows together. Cancel some, or wait until they are over.",
         )
 
 

@@ -14,7 +14,7 @@ neither. Source: docs/decisions/0065-bookings.md.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from moorage.core.admission.booking_model import Booking, Window, of_pool
 from moorage.core.admission.facts import Facts
@@ -59,6 +59,8 @@ class Profile:
         self._held.setdefault("", []).extend(resting)
         self._steps: tuple[list[int], list[int]] | None = None
         self._fits: dict[tuple[int, str], int] = {}
+        wall = at - self._skew
+        self._keeping = [key for key, one in self._bookings.items() if one.keeps_at(wall)]
         self._windows: list[tuple[int, int, int]] = []
         """Units that are planned for tickets which wait: start, end, units."""
 
@@ -77,12 +79,12 @@ class Profile:
         self._windows.append((start, end, units))
         self._forget()
 
-    def kept(self, booking: str = "") -> int:
-        """Return the units that bookings other than this one keep now."""
+    def kept(self, without: Callable[[str], bool] = lambda _: False) -> int:
+        """Return the units that bookings keep now; not those `without`."""
         return sum(
             max(0, self._units[key] - self._held_at(key, self._at))
-            for key, one in self._bookings.items()
-            if key != booking and one.keeps_at(self._at - self._skew)
+            for key in self._keeping
+            if not without(key)
         )
 
     def held_by(self, booking: str) -> int:
@@ -226,12 +228,17 @@ class Profile:
             if key == without:
                 continue
             held = [] if alone else sorted(self._held.get(key, ()))
+            over, there = 0, sum(units for _, units in held)
             for start, end in self._mapped(one):
-                since, left = start, sum(units for _, units in held)
-                for until, units in held:
-                    if until > since:
-                        yield since, min(until, end), max(0, self._units[key] - left)
-                        since = min(until, end)
+                while over < len(held) and held[over][0] <= start:  # also in all later windows
+                    there -= held[over][1]
+                    over += 1
+                since, left = start, there
+                for until, units in held[over:]:
+                    if since >= end:
+                        break
+                    yield since, min(until, end), max(0, self._units[key] - left)
+                    since = min(until, end)
                     left -= units
                 yield since, end, self._units[key]
 
