@@ -453,7 +453,7 @@ class _Scan:
         if any(left.get(state, 0) < units for state, units in wanted.items()):
             return False
         units, ticket = wanted.total(), request.tickets[0]
-        if self.booked and not self.booked.permits(ticket, name, units):
+        if self.booked and not self.booked.permits(ticket, name, wanted[FREE], left.get(FREE, 0)):
             return False
         granted = self.owners.get((name, ticket.owner), 0)
         if bar_of(self.facts, pool, ticket.owner, units, granted) is not None:

@@ -21,7 +21,7 @@ from msgspec import structs
 from moorage.core.admission.booking_model import Booking, Window, of_pool
 from moorage.core.admission.calendar.profile import FOREVER, Profile, rest_max
 from moorage.core.admission.draft import Draft
-from moorage.core.admission.model import Lease, Pool
+from moorage.core.admission.model import FREE, Lease, Pool
 from moorage.core.admission.owners import LEASE_PROXY
 from moorage.core.admission.requests import hold_of
 from moorage.core.admission.units import units_by_pool
@@ -72,7 +72,7 @@ class BookedPools:
         """
         if ticket.booking is not None:
             return self._of_booking(ticket, ticket.booking)
-        needs = {name: n for name, n in units_by_pool(ticket.needs).items() if self._has(name)}
+        needs = self._needs(ticket)
         if all(self._lasts(name, n) >= self._wanted(name, ticket) for name, n in needs.items()):
             return "fits"
         bookings_let = all(
@@ -83,9 +83,12 @@ class BookedPools:
             return "lacks"
         return "planned" if plans and self._plan(ticket, needs) else "barred"
 
-    def permits(self, ticket: Lease, name: str, units: int) -> bool:
-        """May units of a pool be granted now for as long as such a ticket needs them?"""
-        return not self._has(name) or self._lasts(name, units) >= self._wanted(name, ticket)
+    def permits(self, ticket: Lease, name: str, units: int, left: int) -> bool:
+        """May this many of the free units that are left be granted for as long as it needs them?"""
+        if not units or not self._has(name):
+            return True
+        there = left - self.kept(name, ticket.booking)
+        return units <= there and self._lasts(name, units) >= self._wanted(name, ticket)
 
     def ends(self, ticket: Lease) -> Instant | None:
         """Return when a lease must end that a ticket becomes now; None: as its hold says."""
@@ -97,8 +100,7 @@ class BookedPools:
             return None
         ends = [
             self._profile(name).fits_until(units) - self._rest(name)
-            for name, units in units_by_pool(ticket.needs).items()
-            if self._has(name)
+            for name, units in self._needs(ticket).items()
         ]
         until = min(ends, default=FOREVER)
         return Instant(until) if until < FOREVER - self._rest_max(ticket) else None
@@ -200,13 +202,13 @@ class BookedPools:
             skew = self._facts.timeline.skew
             starts = (max(self._at, one.start + skew) for one in coming if one.end > self._wall)
             return next(starts, None)
-        needs = {name: n for name, n in units_by_pool(ticket.needs).items() if self._has(name)}
+        needs = self._needs(ticket)
         start = self._first_fit(ticket, needs)
         return start if start < FOREVER else None
 
     def due(self, ticket: Lease) -> tuple[str, int]:
         """Return the pool whose units are spoken for first, and from when on."""
-        needs = {name: n for name, n in units_by_pool(ticket.needs).items() if self._has(name)}
+        needs = self._needs(ticket)
         ends = ((self._profile(name).fits_until(units), name) for name, units in needs.items())
         until, name = min(ends)
         return name, until
@@ -245,6 +247,15 @@ class BookedPools:
 
     def _put(self, booking: Booking) -> None:
         self._bookings[booking.id] = self._draft.changes.bookings[booking.id] = booking
+
+    def _needs(self, ticket: Lease) -> dict[str, int]:
+        """Return the units that a ticket needs of pools with bookings.
+
+        Without slots in other states than free: no booking can use those, and who takes them, for
+        example to clean them, makes them free.
+        """
+        free = [need for need in ticket.needs if need.state == FREE]
+        return {name: n for name, n in units_by_pool(free).items() if self._has(name)}
 
     def _has(self, name: str) -> bool:
         return name in self._facts.holding
