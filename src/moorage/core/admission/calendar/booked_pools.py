@@ -59,6 +59,9 @@ class BookedPools:
             missed = [window.start for window in one.coming if self._is_missed(one, window)]
             if missed and not self._facts.calls.get(key):
                 self._put(structs.replace(one, given_back=(*one.given_back, *missed)))
+                # In its other pools, too, tickets may start now: another batch looks at them.
+                others = {need.pool for need in one.needs} - self._facts.pools.keys()
+                self._draft.changes.unfinished |= others
         for name in self._facts.holding:
             pool = self._facts.pools.get(name)
             until = None if pool is None else pool.booked_until
@@ -217,12 +220,14 @@ class BookedPools:
         """Keep units from when they fit, for the first ticket of its pools; return whether."""
         if not self._planned.isdisjoint(needs):
             return False
+        # One that leases without an end hold up for ever must not keep those behind it from a plan.
+        if not all(self._profile(name).fits_at_last(units) for name, units in needs.items()):
+            return False
         self._planned.update(needs)
         start = self._first_fit(ticket, needs)
-        if start < FOREVER:
-            for name, units in needs.items():
-                self._profile(name).plan(units, start, start + self._wanted(name, ticket))
-        return start < FOREVER
+        for name, units in needs.items():
+            self._profile(name).plan(units, start, start + self._wanted(name, ticket))
+        return True
 
     def _first_fit(self, ticket: Lease, needs: dict[str, int]) -> int:
         start, before = int(self._at), -1
