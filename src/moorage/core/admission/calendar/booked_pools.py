@@ -54,7 +54,7 @@ class BookedPools:
         """Pools in which a ticket has got a later time."""
 
     def give_back(self) -> None:
-        """Give back units for which nobody has come, and forget bookings of pools that are over."""
+        """Give back units for which nobody has come, and let pools know when they are booked."""
         for key, one in self._facts.bookings.items():
             missed = [window.start for window in one.coming if self._is_missed(one, window)]
             if missed and not self._facts.calls.get(key):
@@ -64,9 +64,15 @@ class BookedPools:
                 self._draft.changes.unfinished |= others
         for name in self._facts.holding:
             pool = self._facts.pools.get(name)
-            until = None if pool is None else pool.booked_until
-            if pool is not None and until is not None and until <= self._wall:
-                self._draft.changes.pools[name] = structs.replace(pool, booked_until=None)
+            if pool is not None and (until := self._until(pool)) != pool.booked_until:
+                self._draft.changes.pools[name] = structs.replace(pool, booked_until=until)
+
+    def _until(self, pool: Pool) -> Instant | None:
+        """Return when the last booking of a pool ends; the wall clock may have gone back to one."""
+        ends = [one.ends_at for one in of_pool(self._bookings.values(), pool.name)]
+        if pool.booked_until is not None:
+            ends.append(pool.booked_until)
+        return max((end for end in ends if end > self._wall), default=None)
 
     def judge(self, ticket: Lease, *, plans: bool = True) -> Verdict:
         """Return whether bookings let a ticket start now. It must not be forced.
