@@ -218,7 +218,7 @@ def test_a_clock_that_goes_back_brings_bookings_back(stage: Stage) -> None:
 
 
 def test_a_booked_pool_that_cannot_be_read_keeps_no_other_from_its_sweep(stage: Stage) -> None:
-    """The clock has jumped, so bookings are mapped before anything else; leases end all the same."""
+    """The clock has jumped, so bookings are mapped first; leases end all the same."""
 
     async def scenario(one: Running) -> None:
         admission = one.service.admission
