@@ -446,10 +446,10 @@ class Sweep(AuditedUseCase[bool]):
     """End the leases and tickets that are due at `due` (service time), and grant what is possible.
 
     Pauses that have reached their end are over, which leaves audit rows. Grants are tried in the
-    pools that are due to wake then, in `pools`, and in `calendars`, whose bookings follow the present
-    wall clock; idle ones that were made on demand go. `leases` are ended if they are due at the
-    time of the batch. The answer is whether anything moved: a lease was ended or postponed, a due
-    pool is gone or wakes at another time.
+    pools that are due to wake then, in `pools`, and in `calendars`, whose bookings follow the wall
+    clock; idle ones that were made on demand go. `leases` are ended if they are due at the time of
+    the batch. The answer is whether anything moved: a lease was ended or postponed, a due pool is
+    gone or wakes at another time.
     """
 
     due: Instant | None = None

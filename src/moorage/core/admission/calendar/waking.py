@@ -21,7 +21,8 @@ def wake(
 
     Args:
         draft: after all grants.
-        silent_at: by pool, when a ticket with units set aside is passed over.
+        silent_at: by pool, when a ticket with units set aside is passed over, or may have others
+            stop.
         awaited: cohorts in which a ticket waits for what others lend.
         booked: the pools with bookings; None: there are none.
     """
