@@ -26,6 +26,7 @@ from moorage.service.admission.service import Admission
 from moorage.service.values import time_of
 from moorage.store.admission.check import differences_load
 from moorage.wire.pools.bookings import BookedUnits, BookingChange, BookingWanted
+from tests.service.admission.test_faulty_rows import unreadable
 from tests.service.pools import ask, opened, pass_time, pool_put, refusal, spec
 from tests.service.running import TESTER, ManualClock, Running, running
 from tests.support import cluster
@@ -194,6 +195,44 @@ def test_bookings_follow_a_jump_of_the_clock(stage: Stage) -> None:
         assert await state(one, ticket) == ("granted", None)
         await pass_time(one, 100 * SECOND)
         assert await state(one, ticket) == ("ended", "hold_over")
+
+    stage.play(scenario)
+
+
+def test_a_clock_that_goes_back_brings_bookings_back(stage: Stage) -> None:
+    """It was far ahead for a while, so the booking was over; its units are kept again."""
+
+    async def scenario(one: Running) -> None:
+        await pool_put(one.service.admission, "p", spec(1))
+        await book(one, 100, 200)
+        for jump in (1_000 * SECOND, -1_000 * SECOND):
+            await pass_time(one, 8 * SECOND)
+            one.clock.jump += jump
+            await pass_time(one, 20 * SECOND)
+            pool = (await one.service.admission.queries.pool("p")).pool
+            assert (pool.booked_until is None) == (jump > 0)
+        long = (await ask(one.service.admission, "long", "p", hold=300 * SECOND)).lease.id
+        assert await state(one, long) == ("waiting", None)
+
+    stage.play(scenario)
+
+
+def test_a_booked_pool_that_cannot_be_read_keeps_no_other_from_its_sweep(stage: Stage) -> None:
+    """The clock has jumped, so bookings are mapped first; leases end all the same."""
+
+    async def scenario(one: Running) -> None:
+        admission = one.service.admission
+        for name in "pq":
+            await pool_put(admission, name, spec(2))
+        await book(one, 100, 200)
+        sick = (await ask(admission, "sick", "p", units=2, hold=300 * SECOND)).lease.id
+        lease = (await ask(admission, "other", "q", hold=10 * SECOND)).lease.id
+        with unreadable(stage.where.parent, sick):
+            one.clock.jump += 60 * SECOND
+            one.clock.at += 11 * SECOND
+            await pool_put(admission, "r", spec(1))
+            assert not await admission.sweeper.sweep()
+            assert await state(one, lease) == ("ended", "hold_over")
 
     stage.play(scenario)
 

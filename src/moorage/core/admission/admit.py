@@ -149,7 +149,7 @@ class _Scan:
         self.forced: dict[tuple[str, str], int] = {}
         """Slots that forced tickets have taken in this scan, by pool and state."""
         self.silent_at: dict[str, Instant] = {}
-        """By pool, the service time from which a ticket with units set aside is passed over."""
+        """By pool, when a ticket with units set aside is passed over, or may have others stop."""
         self.short: dict[str, int] = {}
         self.cohorts: dict[str, Cohort] = {}
         """By pool, for pools in a cohort."""
@@ -258,6 +258,8 @@ class _Scan:
             chosen = self._preferred(ticket) if ticket.alternatives else ticket
             if chosen is not None:
                 stopping.judge(chosen)
+        for name, at in stopping.again().items():
+            self.silent_at[name] = min(self.silent_at.get(name, at), at)
         for lease in stopping.asked.values():
             self.draft.put(lease)
         for key, place in stopping.places.items():
@@ -453,7 +455,7 @@ class _Scan:
         if any(left.get(state, 0) < units for state, units in wanted.items()):
             return False
         units, ticket = wanted.total(), request.tickets[0]
-        if self.booked and not self.booked.permits(ticket, name, units):
+        if self.booked and not self.booked.permits(ticket, name, wanted[FREE], left.get(FREE, 0)):
             return False
         granted = self.owners.get((name, ticket.owner), 0)
         if bar_of(self.facts, pool, ticket.owner, units, granted) is not None:

@@ -194,10 +194,10 @@ class AdmissionQueries:
         late = (lives or due is not None) and self._service_clock.is_late(timeline, when)
         return NextDue(when, due, late, timeline.skew)
 
-    async def booked_pools(self) -> list[str]:
-        """Return the names of the pools that have bookings."""
+    async def booked_pools(self, wall: Instant) -> list[str]:
+        """Return the names of the pools that have bookings at a time by the wall clock."""
         with errors.translated():
-            return await self._engine.read(reads.booked_pools_load())
+            return await self._engine.read(reads.booked_pools_load(wall))
 
     async def all_due(self, at: Instant) -> tuple[list[LeaseId], list[str]]:
         """Return the ids of leases and tickets due at a service time, and the pools to wake."""

@@ -73,7 +73,7 @@ class Sweeper:
         """Sweep if something is due; return what is due afterwards."""
         found = await self._queries.next_due()
         if found.skew != self._skew:
-            await self._map_bookings()
+            await self._map_bookings(found.when.wall)
             self._skew = found.skew
             found = await self._queries.next_due()
         was_over = _is_over(found)
@@ -86,11 +86,21 @@ class Sweeper:
         self._due = found.due
         return found
 
-    async def _map_bookings(self) -> None:
-        """Look again when bookings permit grants: the wall clock has jumped, or may have."""
-        booked = await self._queries.booked_pools()
-        if booked:
-            await self._transactor.submit(Sweep(pools=frozenset(booked)))
+    async def _map_bookings(self, wall: Instant) -> None:
+        """Look again when bookings permit grants: the wall clock has jumped, or may have.
+
+        A faulty pool is logged and skipped, so that it does not keep all others from their sweeps.
+        """
+        booked = frozenset(await self._queries.booked_pools(wall))
+
+        async def parts() -> list[tuple[str, Sweep]]:
+            return [(pool, Sweep(calendars=frozenset({pool}))) for pool in sorted(booked)]
+
+        try:
+            if booked:
+                await swept(self._transactor, Sweep(calendars=booked), parts)
+        except FaultyError as faulty:
+            log.error("%s", faulty)
 
     async def _parts(self, at: Instant) -> list[tuple[str, Sweep]]:
         """Return one sweep for each lease and each pool due at a service time."""

@@ -344,9 +344,9 @@ def pools_by_members() -> Plan[list[Pool]]:
     return [pool_from_body(body) for (body,) in rows]
 
 
-def booked_pools_load() -> Plan[list[str]]:
-    """Load the names of the pools that have bookings."""
-    (rows,) = yield [Query("pools_booked")]
+def booked_pools_load(wall: Instant) -> Plan[list[str]]:
+    """Load the names of the pools that have bookings at a time by the wall clock."""
+    (rows,) = yield [Query("pools_booked", (wall,))]
     return [name for (name,) in rows]
 
 
@@ -396,7 +396,8 @@ def next_due_load() -> Plan[tuple[Instant | None, bool]]:
     """Return the earliest service time at which a lease is due or a pool is to be woken.
 
     Also returns whether any lease or ticket is live: a lease of a pool with `expire: keep` is never
-    due, but can miss its renewals.
+    due, but can miss its renewals. Or whether there are bookings: they follow the wall clock, so
+    its jumps must be noticed, also if all of them seem to be over.
     """
     (((due, wake_at, lives),),) = yield [Query("due_next")]
     return min((at for at in (due, wake_at) if at is not None), default=None), bool(lives)

@@ -328,3 +328,22 @@ class Check:
 def test_random_commands(seed: int) -> None:
     """No sum is exceeded, no unit idles that the first in line may have, lenders go first."""
     Check(seed).run()
+
+
+def test_units_of_a_paused_pool_are_waited_for_until_they_have_rested() -> None:
+    """They cover what others have borrowed before, so a pool within its limit gets its own."""
+    world = World()
+    member(world, "a", 5)
+    member(world, "b", 5, cooldown=10 * SECOND)
+    member(world, "c", 1, borrowing=5)
+    world.ask("c0", {"c": 6})
+    world.ask("b0", {"b": 5})
+    world.ask("a0", {"a": 1})
+    assert states(world, "c0", "b0", "a0") == "ggw"
+    world.pause("b")
+    world.release("b0")
+    assert states(world, "a0") == "w"
+    assert world.facts.pools["b"].wake_at == world.now + 10 * SECOND
+    world.wait(10)
+    assert states(world, "a0") == "g"
+    assert world.facts.pools["b"].wake_at is None

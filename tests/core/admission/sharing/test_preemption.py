@@ -4,7 +4,9 @@ import random
 
 import pytest
 
+from moorage.core.admission import expiry
 from moorage.core.admission.model import (
+    CONFIRM_WITHIN,
     Lease,
 )
 from moorage.core.clock import SECOND
@@ -147,6 +149,29 @@ def test_an_unconfirmed_grant_is_not_asked() -> None:
     world.renew("low", OPERATOR)
     world.sweep()
     assert world.lease("low").stop_until is not None
+
+
+def test_the_line_is_looked_at_again_when_a_grant_must_have_been_confirmed() -> None:
+    """A confirmation loads no pool: its batch cannot ask the holder to stop."""
+    world = World()
+    shared(world, 1)
+    world.ask("low", preemptible=GRACE, attended=True, heard_until=world.now + HOUR)
+    world.ask("high", priority=1)
+    assert world.facts.pools["p"].wake_at == world.now + CONFIRM_WITHIN + 1
+    confirmed = expiry.confirm(world.facts, world.moment, LeaseId("low"))
+    world.facts.apply(confirmed)
+    world.wait(16)
+    assert world.lease("low").stop_until is not None
+    assert world.facts.pools["p"].wake_at is None
+
+
+def test_the_control_a_line_that_waits_for_no_grant_is_not_looked_at_again() -> None:
+    """Nobody who might be asked is unconfirmed."""
+    world = World()
+    shared(world, 1)
+    world.ask("low", attended=True, heard_until=world.now + HOUR)
+    world.ask("high", priority=1)
+    assert world.facts.pools["p"].wake_at is None
 
 
 def test_slots_of_a_preempted_lease_go_to_the_ticket() -> None:

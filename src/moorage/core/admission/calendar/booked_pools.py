@@ -21,7 +21,7 @@ from msgspec import structs
 from moorage.core.admission.booking_model import Booking, Window, of_pool
 from moorage.core.admission.calendar.profile import FOREVER, Profile, rest_max
 from moorage.core.admission.draft import Draft
-from moorage.core.admission.model import Lease, Pool
+from moorage.core.admission.model import FREE, Lease, Pool
 from moorage.core.admission.owners import LEASE_PROXY
 from moorage.core.admission.requests import hold_of
 from moorage.core.admission.units import units_by_pool
@@ -54,16 +54,25 @@ class BookedPools:
         """Pools in which a ticket has got a later time."""
 
     def give_back(self) -> None:
-        """Give back units for which nobody has come, and forget bookings of pools that are over."""
+        """Give back units for which nobody has come, and let pools know when they are booked."""
         for key, one in self._facts.bookings.items():
             missed = [window.start for window in one.coming if self._is_missed(one, window)]
             if missed and not self._facts.calls.get(key):
                 self._put(structs.replace(one, given_back=(*one.given_back, *missed)))
+                # In its other pools, too, tickets may start now: another batch looks at them.
+                others = {need.pool for need in one.needs} - self._facts.pools.keys()
+                self._draft.changes.unfinished |= others
         for name in self._facts.holding:
             pool = self._facts.pools.get(name)
-            until = None if pool is None else pool.booked_until
-            if pool is not None and until is not None and until <= self._wall:
-                self._draft.changes.pools[name] = structs.replace(pool, booked_until=None)
+            if pool is not None and (until := self._until(pool)) != pool.booked_until:
+                self._draft.changes.pools[name] = structs.replace(pool, booked_until=until)
+
+    def _until(self, pool: Pool) -> Instant | None:
+        """Return when the last booking of a pool ends; the wall clock may have gone back to one."""
+        ends = [one.ends_at for one in of_pool(self._bookings.values(), pool.name)]
+        if pool.booked_until is not None:
+            ends.append(pool.booked_until)
+        return max((end for end in ends if end > self._wall), default=None)
 
     def judge(self, ticket: Lease, *, plans: bool = True) -> Verdict:
         """Return whether bookings let a ticket start now. It must not be forced.
@@ -72,7 +81,7 @@ class BookedPools:
         """
         if ticket.booking is not None:
             return self._of_booking(ticket, ticket.booking)
-        needs = {name: n for name, n in units_by_pool(ticket.needs).items() if self._has(name)}
+        needs = self._needs(ticket)
         if all(self._lasts(name, n) >= self._wanted(name, ticket) for name, n in needs.items()):
             return "fits"
         bookings_let = all(
@@ -83,9 +92,12 @@ class BookedPools:
             return "lacks"
         return "planned" if plans and self._plan(ticket, needs) else "barred"
 
-    def permits(self, ticket: Lease, name: str, units: int) -> bool:
-        """May units of a pool be granted now for as long as such a ticket needs them?"""
-        return not self._has(name) or self._lasts(name, units) >= self._wanted(name, ticket)
+    def permits(self, ticket: Lease, name: str, units: int, left: int) -> bool:
+        """May this many of the free units that are left be granted for as long as it needs them?"""
+        if not units or not self._has(name):
+            return True
+        there = left - self.kept(name, ticket.booking)
+        return units <= there and self._lasts(name, units) >= self._wanted(name, ticket)
 
     def ends(self, ticket: Lease) -> Instant | None:
         """Return when a lease must end that a ticket becomes now; None: as its hold says."""
@@ -97,8 +109,7 @@ class BookedPools:
             return None
         ends = [
             self._profile(name).fits_until(units) - self._rest(name)
-            for name, units in units_by_pool(ticket.needs).items()
-            if self._has(name)
+            for name, units in self._needs(ticket).items()
         ]
         until = min(ends, default=FOREVER)
         return Instant(until) if until < FOREVER - self._rest_max(ticket) else None
@@ -197,13 +208,13 @@ class BookedPools:
             skew = self._facts.timeline.skew
             starts = (max(self._at, one.start + skew) for one in coming if one.end > self._wall)
             return next(starts, None)
-        needs = {name: n for name, n in units_by_pool(ticket.needs).items() if self._has(name)}
+        needs = self._needs(ticket)
         start = self._first_fit(ticket, needs)
         return start if start < FOREVER else None
 
     def due(self, ticket: Lease) -> tuple[str, int]:
         """Return the pool whose units are spoken for first, and from when on."""
-        needs = {name: n for name, n in units_by_pool(ticket.needs).items() if self._has(name)}
+        needs = self._needs(ticket)
         ends = ((self._profile(name).fits_until(units), name) for name, units in needs.items())
         until, name = min(ends)
         return name, until
@@ -212,12 +223,14 @@ class BookedPools:
         """Keep units from when they fit, for the first ticket of its pools; return whether."""
         if not self._planned.isdisjoint(needs):
             return False
+        # One that leases without an end hold up for ever must not keep those behind it from a plan.
+        if not all(self._profile(name).fits_at_last(units) for name, units in needs.items()):
+            return False
         self._planned.update(needs)
         start = self._first_fit(ticket, needs)
-        if start < FOREVER:
-            for name, units in needs.items():
-                self._profile(name).plan(units, start, start + self._wanted(name, ticket))
-        return start < FOREVER
+        for name, units in needs.items():
+            self._profile(name).plan(units, start, start + self._wanted(name, ticket))
+        return True
 
     def _first_fit(self, ticket: Lease, needs: dict[str, int]) -> int:
         start, before = int(self._at), -1
@@ -242,6 +255,15 @@ class BookedPools:
 
     def _put(self, booking: Booking) -> None:
         self._bookings[booking.id] = self._draft.changes.bookings[booking.id] = booking
+
+    def _needs(self, ticket: Lease) -> dict[str, int]:
+        """Return the units that a ticket needs of pools with bookings.
+
+        Without slots in other states than free: no booking can use those, and who takes them, for
+        example to clean them, makes them free.
+        """
+        free = [need for need in ticket.needs if need.state == FREE]
+        return {name: n for name, n in units_by_pool(free).items() if self._has(name)}
 
     def _has(self, name: str) -> bool:
         return name in self._facts.holding

@@ -104,6 +104,10 @@ class Profile:
             known = self._fits[units, booking] = next(over, FOREVER)
         return Instant(known)
 
+    def fits_at_last(self, units: int) -> bool:
+        """Do units fit once all bookings, and all leases that have an end, are over?"""
+        return self._step("")[1][-1] <= self.limit - units
+
     def first_fit(self, units: int, lasts: int, not_before: int = 0) -> int:
         """Return the first time at which units fit for this long; `FOREVER`: there is none."""
         most, start = self.limit - units, max(self._at, not_before)

@@ -21,7 +21,8 @@ def wake(
 
     Args:
         draft: after all grants.
-        silent_at: by pool, when a ticket with units set aside is passed over.
+        silent_at: by pool, when a ticket with units set aside is passed over, or may have others
+            stop.
         awaited: cohorts in which a ticket waits for what others lend.
         booked: the pools with bookings; None: there are none.
     """
@@ -31,11 +32,12 @@ def wake(
         timed = pool.resting or pool.spec.pacing is not None or silent_at
         silent = silent_at.get(name)
         wake_at = pacing.wakes_at(pool, at, silent) if pool.waiting and timed else None
-        if pool.resting and not pool.waiting and pool.spec.cohort in awaited:
-            # Others of its cohort wait for what it lends.
-            wake_at = min((rest.until for rest in pool.resting if rest.until > at), default=None)
         if pool.paused:
             wake_at = pool.paused_until  # also without a line: a sweep ends the pause
+        if pool.resting and pool.spec.cohort in awaited:
+            # Others of its cohort wait for what it lends, or has lent before it was paused.
+            rested = [rest.until for rest in pool.resting if rest.until > at]
+            wake_at = min(rested if wake_at is None else [*rested, wake_at], default=None)
         if booked:  # also without a line: what nobody uses is given back, and ends
             wake_at = booked.sooner(pool, wake_at)
         if pool.on_demand is not None:

@@ -35,7 +35,7 @@ from moorage.core.admission.facts import Facts
 from moorage.core.admission.model import FREE, Lease, Need, Pool, Slot, is_unconfirmed
 from moorage.core.admission.sharing.fair_share import sharer_of, weight_of
 from moorage.core.admission.units import units_by_pool
-from moorage.core.clock import Instant
+from moorage.core.clock import SECOND, Instant
 from moorage.core.ids import LeaseId
 from moorage.core.service_time import Moment
 
@@ -95,6 +95,8 @@ class Stopping:
         self.places: dict[LeaseId, int] = {}
         """New tags of tickets for which leases stop by share."""
         self._yielding: list[Lease] = []
+        self._unconfirmed: list[Lease] = []
+        """Leases that may be asked once it is known that somebody has them."""
         for pool in self._pools.values():
             if pool.sharing is not None:
                 for name, one in pool.sharing.sharers.items():
@@ -104,10 +106,24 @@ class Stopping:
                 continue
             if lease.stop_until is not None:
                 self._count(lease, -1)
+            elif lease.preemptible is not None and is_unconfirmed(lease):
+                self._unconfirmed.append(lease)
             elif lease.preemptible is not None and self._is_of_use(lease):
                 self._yielding.append(lease)
         # The lowest priority first, then the newest: it loses the least work.
         self._yielding.sort(key=lambda one: (one.priority, -(one.granted_at or 0), one.id))
+
+    def again(self) -> dict[str, Instant]:
+        """Return when to judge again in pools whose tickets have asked nobody: no event tells.
+
+        A grant is confirmed or taken back within seconds, and a confirmation scans no line.
+        """
+        ends = [one.confirm_by for one in self._unconfirmed if one.confirm_by is not None]
+        if not ends:
+            return {}
+        # After an outage it may be confirmed later than that.
+        within = max(SECOND, min(ends) - self._moment.alive + 1)
+        return dict.fromkeys(self._closed, Instant(self._moment.at + within))
 
     def judge(self, ticket: Lease) -> None:
         """Promise the next ticket what will be free, or ask holders to stop for it."""
@@ -193,9 +209,7 @@ class Stopping:
         return mine != other and gets * weight_of(share, other) <= keeps * weight_of(share, mine)
 
     def _is_of_use(self, lease: Lease) -> bool:
-        """Would tickets get its units? Not its drained slots; a grant may still be taken back."""
-        if is_unconfirmed(lease):
-            return False
+        """Would tickets get its units? Not its drained slots."""
         for name, names in lease.slots.items():
             slots = self._slots.get(name, {})
             if any(one not in slots or slots[one].drain is not None for one in names):

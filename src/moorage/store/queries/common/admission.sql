@@ -155,7 +155,8 @@ SELECT pool, state, owner, COUNT(*) FROM slot GROUP BY pool, state, owner ORDER 
 -- name: due_next --
 SELECT (SELECT due FROM lease_due WHERE due IS NOT NULL ORDER BY due LIMIT 1),
     (SELECT wake_at FROM pool WHERE wake_at IS NOT NULL ORDER BY wake_at LIMIT 1),
-    EXISTS (SELECT 1 FROM lease_due) OR EXISTS (SELECT 1 FROM reporter);
+    EXISTS (SELECT 1 FROM lease_due) OR EXISTS (SELECT 1 FROM reporter)
+        OR EXISTS (SELECT 1 FROM booking_need);
 
 -- name: leases_due --
 SELECT lease FROM lease_due WHERE due <= $1 ORDER BY due LIMIT $2;
@@ -210,8 +211,10 @@ SELECT pool, at, lease, result, units, body FROM outcome
 WHERE (pool, at, lease, body) > ($1, $2, $3, $4)
 ORDER BY pool, at, lease, body LIMIT $5;
 
+-- Pools with bookings, and those that have some again because the wall clock went back to $1.
 -- name: pools_booked --
-SELECT name FROM pool WHERE booked_until IS NOT NULL ORDER BY name;
+SELECT name FROM pool WHERE booked_until IS NOT NULL
+UNION SELECT pool FROM booking_need WHERE ends_at > $1 ORDER BY 1;
 
 -- name: bookings_snapshot --
 SELECT id, owner, key, ends_at, body FROM booking WHERE id > $1 ORDER BY id LIMIT $2;

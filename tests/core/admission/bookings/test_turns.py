@@ -1,0 +1,45 @@
+"""Bookings whose units become free for lines that nobody looks at, or behind tickets that wait."""
+
+from dataclasses import replace
+
+from moorage.core.admission.admit import admit
+from moorage.core.clock import HOUR, SECOND
+from moorage.core.ids import BookingId
+from tests.core.admission.build import World
+
+
+def test_what_is_given_back_in_one_pool_lets_tickets_of_the_others_start() -> None:
+    """The last ticket of a booking of two pools leaves one of them: the other is looked at, too."""
+    w = World()
+    for name in "pq":
+        w.pool(name, ttl=HOUR)
+    w.book("b", {"p": 1, "q": 1}, (0, 500), no_show=60 * SECOND)
+    w.pause("p")
+    w.ask("mine", {"p": 1}, booking=BookingId("b"))
+    w.ask("other", {"q": 1}, hold=10 * SECOND)
+    w.wait(70)
+    assert w.states() == {"mine": "w", "other": "w"}
+    both = w.facts.pools
+    w.facts = replace(w.facts, pools={"p": both["p"]}, holding={"p": w.facts.holding["p"]})
+    w.facts.calls.clear()  # the batch withdraws it
+    made = admit(w.facts, w.moment, w.wall)
+    assert made.bookings.keys() == {"b"}
+    assert made.unfinished == {"q"}
+    whole = replace(w.facts, pools=both)
+    assert not admit(whole, w.moment, w.wall).unfinished  # the control: it is looked at now
+
+
+def test_a_ticket_that_never_fits_leaves_the_plan_to_the_next() -> None:
+    """Short leases that each last into the next window do not keep a long one waiting for ever."""
+    w = World()
+    w.pool("p", 3, ttl=HOUR)
+    w.ask("endless")
+    w.book("b", {"p": 1}, *((n * 100 + 50, n * 100 + 100) for n in range(20)))
+    w.ask("running", hold=120 * SECOND)
+    w.ask("never", {"p": 3}, hold=60 * SECOND)
+    w.ask("long", {"p": 2}, hold=50 * SECOND)
+    for n in range(9):
+        w.ask(f"short{n}", hold=100 * SECOND)
+        w.wait(100)
+    assert w.states()["never"] == "w"
+    assert w.lease("long").granted_at is not None
