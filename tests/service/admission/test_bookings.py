@@ -198,6 +198,31 @@ def test_bookings_follow_a_jump_of_the_clock(stage: Stage) -> None:
     stage.play(scenario)
 
 
+def test_a_clock_that_was_wrong_for_a_while_loses_no_booking(stage: Stage) -> None:
+    """It is put forward beyond the end of the booking, and back: units are kept again."""
+
+    async def scenario(one: Running) -> None:
+        admission = one.service.admission
+        await pool_put(admission, "p", spec(1))
+        await pool_put(admission, "q", spec(1))
+        await ask(admission, "another", "q", ttl=3_600 * SECOND)
+        made = await book(one, 100, 200)
+        await pass_time(one, 8 * SECOND)
+        one.clock.jump += 1_000 * SECOND
+        await pass_time(one, 20 * SECOND)
+        assert (await admission.queries.pool("p")).pool.booked_until is None
+        one.clock.jump -= 1_000 * SECOND
+        await pass_time(one, 20 * SECOND)
+        endless = (await ask(admission, "endless", "p", patience=3_000 * SECOND)).lease.id
+        assert await state(one, endless) == ("waiting", None)
+        more = {"booking": made.booking.id, "patience": 3_000 * SECOND, "ttl": 3_600 * SECOND}
+        ticket = (await ask(admission, "a", "p", **more)).lease.id
+        await pass_time(one, 54 * SECOND)
+        assert await state(one, ticket) == ("granted", None)
+
+    stage.play(scenario)
+
+
 def test_units_are_kept_closed_and_given_back(stage: Stage) -> None:
     """What the rows say, with what each batch loads again: kept, given back, cancelled."""
 

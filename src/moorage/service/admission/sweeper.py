@@ -90,7 +90,7 @@ class Sweeper:
         """Look again when bookings permit grants: the wall clock has jumped, or may have."""
         booked = await self._queries.booked_pools()
         if booked:
-            await self._transactor.submit(Sweep(pools=frozenset(booked)))
+            await self._transactor.submit(Sweep(calendars=frozenset(booked)))
 
     async def _parts(self, at: Instant) -> list[tuple[str, Sweep]]:
         """Return one sweep for each lease and each pool due at a service time."""

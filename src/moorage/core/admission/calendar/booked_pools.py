@@ -54,16 +54,22 @@ class BookedPools:
         """Pools in which a ticket has got a later time."""
 
     def give_back(self) -> None:
-        """Give back units for which nobody has come, and forget bookings of pools that are over."""
+        """Give back units for which nobody has come, and note until when pools are booked.
+
+        A booking that was over is to come again if the wall clock was set back.
+        """
         for key, one in self._facts.bookings.items():
             missed = [window.start for window in one.coming if self._is_missed(one, window)]
             if missed and not self._facts.calls.get(key):
                 self._put(structs.replace(one, given_back=(*one.given_back, *missed)))
         for name in self._facts.holding:
             pool = self._facts.pools.get(name)
-            until = None if pool is None else pool.booked_until
-            if pool is not None and until is not None and until <= self._wall:
-                self._draft.changes.pools[name] = structs.replace(pool, booked_until=None)
+            if pool is None or (pool.booked_until or 0) > self._wall:
+                continue
+            ends = [one.ends_at for one in of_pool(self._facts.bookings.values(), name)]
+            until = max((end for end in ends if end > self._wall), default=None)
+            if until != pool.booked_until:
+                self._draft.changes.pools[name] = structs.replace(pool, booked_until=until)
 
     def judge(self, ticket: Lease, *, plans: bool = True) -> Verdict:
         """Return whether bookings let a ticket start now. It must not be forced.

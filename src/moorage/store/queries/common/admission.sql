@@ -210,8 +210,9 @@ SELECT pool, at, lease, result, units, body FROM outcome
 WHERE (pool, at, lease, body) > ($1, $2, $3, $4)
 ORDER BY pool, at, lease, body LIMIT $5;
 
+-- Also pools for which all bookings were over: if the clock was set back, some are to come again.
 -- name: pools_booked --
-SELECT name FROM pool WHERE booked_until IS NOT NULL ORDER BY name;
+SELECT name FROM pool WHERE booked_until IS NOT NULL UNION SELECT pool FROM booking_need ORDER BY 1;
 
 -- name: bookings_snapshot --
 SELECT id, owner, key, ends_at, body FROM booking WHERE id > $1 ORDER BY id LIMIT $2;

@@ -70,14 +70,18 @@ SELECT pool.body,
             WHERE lease_need.pool = pool.name AND state = 'granted' GROUP BY hold_until, booking
         ) AS sums
     ) END,
-    CASE WHEN pool.booked_until IS NOT NULL THEN (
+    CASE WHEN pool.booked_until IS NOT NULL OR pool.name IN (
+        SELECT json_array_elements_text($9)
+    ) THEN (
         SELECT '[' || string_agg(booking.body, ',') || ']'
         FROM booking_need JOIN booking ON booking.id = booking_need.booking
         WHERE booking_need.pool = pool.name AND booking_need.ends_at > (
             SELECT alive_at - skew FROM service_clock ORDER BY id DESC LIMIT 1
         )
     ) END,
-    CASE WHEN pool.booked_until IS NOT NULL THEN (
+    CASE WHEN pool.booked_until IS NOT NULL OR pool.name IN (
+        SELECT json_array_elements_text($9)
+    ) THEN (
         SELECT json_object_agg(booking, tickets)::text FROM (
             SELECT booking_need.booking, waiting.tickets
             FROM booking_need CROSS JOIN LATERAL (

@@ -54,13 +54,13 @@ SELECT pool.body,
             WHERE lease_need.pool = pool.name AND state = 'granted' GROUP BY hold_until, booking
         )
     ) END,
-    CASE WHEN pool.booked_until IS NOT NULL THEN (
+    CASE WHEN pool.booked_until IS NOT NULL OR pool.name IN (SELECT value FROM json_each(?9)) THEN (
         SELECT '[' || group_concat(booking.body, ',') || ']'
         FROM booking_need JOIN booking ON booking.id = booking_need.booking
         WHERE booking_need.pool = pool.name
             AND booking_need.ends_at > (SELECT alive_at - skew FROM service_clock)
     ) END,
-    CASE WHEN pool.booked_until IS NOT NULL THEN (
+    CASE WHEN pool.booked_until IS NOT NULL OR pool.name IN (SELECT value FROM json_each(?9)) THEN (
         SELECT json_group_object(booking, tickets) FROM (
             SELECT booking, COUNT(DISTINCT lease) AS tickets
             FROM lease_need INDEXED BY lease_need_called
