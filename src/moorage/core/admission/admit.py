@@ -350,6 +350,8 @@ class _Scan:
         if lacks or unasked or self.short:
             if not self._leaves(ticket):
                 self._set_aside(ticket)
+            elif ticket.needs[0].pool in self.cohorts and ticket.allocations is None:
+                self.borrowers.append((ticket, 0))
             return
         refusal = None if ticket.allocations is None else self._claim(asked_for)
         if isinstance(refusal, Later):
@@ -370,7 +372,7 @@ class _Scan:
         if self._is_passed_over(ticket):  # its owner has got its last units by borrowing them
             self.draft.changes.unfinished.add(name)
             return
-        missing, there = need.units - aside, cohort.more(name)
+        missing, there = need.units - aside, cohort.own(name) + cohort.more(name)
         open_now = pacing.is_open(self.draft.pool(name), self.moment.at)
         unasked = ticket.pull and not is_waited_for(ticket) and ticket.id not in self.polled
         if open_now and missing <= there and not unasked:
@@ -385,16 +387,17 @@ class _Scan:
             self.outbid.add(name)
 
     def _is_passed_over(self, ticket: Lease) -> bool:
-        if self._is_barred(ticket.owner, ticket.needs):
+        if self._is_barred(ticket, ticket.needs):
             return True
         return ticket.id not in self.polled and is_silent(ticket, self.moment)
 
-    def _is_barred(self, owner: str, needs: Needs) -> bool:
+    def _is_barred(self, ticket: Lease, needs: Needs) -> bool:
         if lacking_labels(self.facts, needs) is not None:
             return True
         for name, units in units_by_pool(needs).items():
+            pool, owner, borrows = self.draft.pool(name), ticket.owner, ticket.allocations is None
             granted = self.owners.get((name, owner), 0)
-            if bar_of(self.facts, self.draft.pool(name), owner, units, granted) is not None:
+            if bar_of(self.facts, pool, owner, units, granted, borrows) is not None:
                 return True
         return False
 
@@ -407,7 +410,7 @@ class _Scan:
         usable = [
             needs
             for needs in ticket.alternatives
-            if ticket.forced or not self._is_barred(ticket.owner, needs)
+            if ticket.forced or not self._is_barred(ticket, needs)
         ]
         if not usable:
             return None

@@ -38,7 +38,9 @@ Bar = Literal["above_limit", "paused", "quota"]
 """Why a ticket is passed over: it cannot be granted until something changes."""
 
 
-def bar_of(facts: Facts, pool: Pool, owner: str, units: int, granted: int = 0) -> Bar | None:
+def bar_of(
+    facts: Facts, pool: Pool, owner: str, units: int, granted: int = 0, borrows: bool = True
+) -> Bar | None:
     """Return why a ticket is passed over in this pool; None: it is not.
 
     A ticket that is passed over sets nothing aside: its bar may last for days and does not concern
@@ -50,10 +52,11 @@ def bar_of(facts: Facts, pool: Pool, owner: str, units: int, granted: int = 0) -
         owner: of the ticket, which must not be forced; a forced one is never passed over.
         units: that the ticket needs from the pool.
         granted: units of the pool granted to its owner in this scan.
+        borrows: the ticket may borrow units of the pool's cohort: it has no allocations.
     """
     if pool.paused:
         return "paused"
-    if units > most_of(facts, pool):
+    if units > most_of(facts, pool, borrows):
         return "above_limit"
     if pool.spec.quota is None:
         return None

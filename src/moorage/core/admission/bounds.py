@@ -142,7 +142,8 @@ def check_units(facts: Facts, pools: Iterable[Pool], request: LeaseRequest, at: 
             most = units_of(pool, _there(facts, pool))
         elif pool.adaptation is not None:
             most = max(most, pool.adaptation.configured)
-        most += pool.spec.borrowing
+        if request.allocations is None:  # with allocations it does not borrow
+            most += pool.spec.borrowing
         if request.forced:
             _check_slots(facts, pool, request.needs, at)
         elif (lacking := _lacking(facts, pool, request.needs)) is not None:

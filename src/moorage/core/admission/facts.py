@@ -89,7 +89,7 @@ class Keys:
     booked: set[tuple[str, str]] = field(default_factory=set)
     """(owner, key) of bookings that may exist."""
     calendars: set[str] = field(default_factory=set)
-    """Pools whose `Facts.holding` is needed, even if they have no booking yet."""
+    """Pools whose `Facts.holding` and bookings are needed, even if they know of no booking."""
 
     def update(self, other: "Keys") -> None:
         """Add the keys of another request of the same batch."""

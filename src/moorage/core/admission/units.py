@@ -67,10 +67,13 @@ def limit_of(facts: Facts, pool: Pool) -> int:
     return units_of(pool, facts.grantable(pool.name))
 
 
-def most_of(facts: Facts, pool: Pool) -> int:
-    """Return the most units that one ticket may need: a pool's units, and what it may borrow."""
+def most_of(facts: Facts, pool: Pool, borrows: bool = True) -> int:
+    """Return the most units that one ticket may need: a pool's units, and what it may borrow.
+
+    `borrows`: it may borrow; a ticket with allocations does not.
+    """
     if pool.spec.limit is not None:
-        return pool.spec.limit + pool.spec.borrowing
+        return pool.spec.limit + (pool.spec.borrowing if borrows else 0)
     return limit_of(facts, pool)
 
 

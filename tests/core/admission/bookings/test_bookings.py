@@ -397,6 +397,19 @@ def test_two_bookings_that_do_not_fit_any_more_are_served_one_after_the_other() 
     assert w.states()["of b"] == "g"
 
 
+def test_a_booking_gets_the_unit_that_is_left_although_another_has_booked_it() -> None:
+    """Its other unit is still in use, and nobody waits for the other booking yet."""
+    w = world(limit=2)
+    w.book("one", {"p": 1}, (100, 200))
+    w.book("two", {"p": 1}, (100, 200))
+    w.ask("late", hold=100 * SECOND, forced=True)
+    w.wait(99)
+    w.ask("stays", hold=50 * SECOND, forced=True)
+    w.wait(2)
+    w.ask("first", booking=BookingId("one"))
+    assert w.states()["first"] == "g"
+
+
 def test_bookings_follow_the_wall_clock_and_leases_do_not() -> None:
     """The clock is put forward by a minute: the booking comes sooner, the lease lasts as long."""
     w = world(limit=1)

@@ -118,6 +118,40 @@ def test_a_request_for_more_than_can_be_borrowed_is_refused() -> None:
     assert states(world, "y") == "g"
 
 
+def test_a_ticket_with_allocations_does_not_borrow_and_holds_nobody_up() -> None:
+    """What it can never get is refused; after a lower limit it is passed over."""
+    world = World()
+    world.claim = lambda _: None
+    member(world, "a", 1, borrowing=2)
+    member(world, "b", 2)
+    with Refused(Code.UNITS_ABOVE_LIMIT):
+        world.ask("x", {"a": 2}, allocations="1")
+    member(world, "a", 2, borrowing=2)
+    world.ask("a0", {"a": 1})
+    world.ask("a1", {"a": 2}, allocations="1")
+    assert states(world, "a0", "a1") == "gw"
+    member(world, "a", 1, borrowing=2)
+    world.release("a0")
+    world.ask("a2", {"a": 1})
+    world.ask("a3", {"a": 1})
+    assert states(world, "a1", "a2", "a3") == "wgg"
+
+
+def test_a_pull_ticket_that_nobody_waits_for_borrows_when_it_is_polled() -> None:
+    """It sets nothing aside, but takes what is there; one in the limit goes before it."""
+    world = World()
+    member(world, "a", 1, borrowing=1)
+    member(world, "b", 1)
+    until = world.moment.alive + 30 * SECOND
+    world.ask("b0", {"b": 1})
+    world.ask("a0", {"a": 2}, pull=True, patience=30 * SECOND, heard_until=until)
+    assert states(world, "a0") == "w"
+    world.release("b0")
+    assert states(world, "a0") == "w"
+    world.poll("a0", 30)
+    assert states(world, "a0") == "g"
+
+
 def test_a_paused_pool_lends_nothing_new() -> None:
     """What it has lent stays lent, and the others keep what is theirs."""
     world = World()

@@ -137,10 +137,17 @@ class BookedPools:
         return self._profile(name).kept() if self._has(name) and booking is None else 0
 
     def untouched(self, name: str) -> int:
-        """Return the units that bookings keep now for which no ticket waits."""
+        """Return the units that bookings keep now; none if a ticket waits for some of them.
+
+        That ticket is not compared with other bookings, so it may get any unit that is left.
+        """
         if not self._has(name):
             return 0
-        return self._profile(name).kept(lambda key: self._is_called(BookingId(key)))
+        profile = self._profile(name)
+        for key, one in profile.by_id.items():
+            if self._is_called(BookingId(key)) and one.window_at(self._wall) is not None:
+                return 0
+        return profile.kept()
 
     def sooner(self, pool: Pool, wake_at: Instant | None) -> Instant | None:
         """Return when time alone changes something in a pool: then, or when a booking does."""

@@ -381,7 +381,8 @@ def _is_passed_over(facts: Facts, moment: Moment, pool: Pool, waiter: Waiter, ah
 
     A pause does not count here: it concerns all tickets, so all keep their places.
     """
-    bar = bar_of(facts, pool, waiter.owner, waiter.units, ahead)
+    borrows = waiter.lease is None or waiter.lease.allocations is None
+    bar = bar_of(facts, pool, waiter.owner, waiter.units, ahead, borrows)
     if bar not in (None, "paused"):
         return True
     if has_ended(moment, waiter.silent_from):

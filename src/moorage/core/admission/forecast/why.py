@@ -374,7 +374,7 @@ def _barred(facts: Facts, ticket: Lease) -> Binding | None:
         )
     for name, units in units_by_pool(ticket.needs).items():
         pool = facts.pools[name]
-        bar = bar_of(facts, pool, ticket.owner, units)
+        bar = bar_of(facts, pool, ticket.owner, units, borrows=ticket.allocations is None)
         if bar is not None:
             return Binding(bar, _bar_text(facts, pool, ticket, units, bar))
     return None
@@ -391,7 +391,8 @@ def _waits_for_ends(facts: Facts, ticket: Lease) -> bool:
         if pool.paused and pool.paused_until is None:
             return False
         resumed = structs.replace(pool, paused=False, paused_until=None)
-        if bar_of(facts, resumed, ticket.owner, units) is not None:
+        borrows = ticket.allocations is None
+        if bar_of(facts, resumed, ticket.owner, units, borrows=borrows) is not None:
             return False
     return True
 
