@@ -265,7 +265,8 @@ def _described(
     for one in parameters:
         given = example.get(one["in"], {})
         if one["name"] in given:
-            one["example"] = given[one["name"]]
+            value = given[one["name"]]
+            one["example"] = [value] if one["schema"].get("type") == "array" else value
     described: dict[str, Any] = {
         "operationId": name,
         "tags": [_tag(operation)],
