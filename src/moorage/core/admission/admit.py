@@ -256,8 +256,8 @@ class _Scan:
         front = {ticket.id: ticket for tickets in fronts for ticket in tickets}
         for ticket in sorted(front.values(), key=order):
             chosen = self._preferred(ticket) if ticket.alternatives else ticket
-            if chosen is not None:
-                stopping.judge(chosen)
+            if chosen is not None and not stopping.judge(chosen):
+                self._note_silence(ticket, [need.pool for need in ticket.needs])
         for name, at in stopping.again().items():
             self.silent_at[name] = min(self.silent_at.get(name, at), at)
         for lease in stopping.asked.values():

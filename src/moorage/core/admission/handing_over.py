@@ -176,7 +176,8 @@ def _grouped(lease: Lease, owner: str) -> Lease:
     """
     if superseding.key_of(lease) == superseding.group_key(owner, lease.group):
         return lease
-    newer = None if lease.stop_until is None else lease.superseded_by
+    promised = lease.stop_until is not None and lease.preempted_by is None
+    newer = lease.superseded_by if promised else None
     return structs.replace(lease, group="", superseded_by=newer)
 
 

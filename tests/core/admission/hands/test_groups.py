@@ -112,6 +112,21 @@ def test_who_is_asked_to_stop_cannot_pass_that_on(
     assert world.states()["newer"] == "g"
 
 
+def test_a_preempted_lease_is_retried_elsewhere_whatever_its_group_asks_for(world: World) -> None:
+    """It stops for another ticket, so nothing was promised to the newer request of its group."""
+    world.pool("q", 1)
+    world.ask("x", {"q": 1}, owner=ANN, group="main", preemptible=60 * SECOND)
+    push(world, "c", ANN, cancels=False)
+    world.ask("high", {"q": 1}, owner=EVE, priority=1)
+    assert world.lease("x").preempted_by == "high"
+    hand_over(world, EVE, "x", "y")
+    assert world.lease("y").stop_until == world.lease("x").stop_until
+    new = request_again(world.lease("y"), LeaseId("z"), "z")
+    world.retry("y", new, Proof(EVE))
+    assert world.states()["z"] == "w"
+    assert world.states()["high"] == "g"
+
+
 def test_another_project_retries_what_left_its_group(world: World) -> None:
     """A newer request there, which nobody was asked to stop for, is nothing to the receiver."""
     push(world, "newer", cancels=False)

@@ -165,6 +165,23 @@ def test_the_line_is_looked_at_again_when_a_grant_must_have_been_confirmed() -> 
     assert world.facts.pools["p"].wake_at is None
 
 
+def test_who_has_gone_keeps_nobody_behind_it_from_asking() -> None:
+    """For the first ticket nobody can be asked, so nobody is for the next until it is silent."""
+    world = World()
+    shared(world, 2)
+    world.ask("firm")
+    world.ask("low", preemptible=GRACE)
+    until = world.now + HOUR + 5 * SECOND
+    world.ask("big", {"p": 2}, priority=2, attended=True, patience=HOUR, heard_until=until)
+    world.ask("next", priority=1)
+    assert world.lease("low").stop_until is None
+    silent_at = world.now + 5 * SECOND + 1
+    assert world.due() == silent_at
+    world.wait(6)
+    assert world.lease("low").preempted_by == "next"
+    assert world.lease("low").stop_until == silent_at + GRACE
+
+
 def test_the_control_a_line_that_waits_for_no_grant_is_not_looked_at_again() -> None:
     """Nobody who might be asked is unconfirmed."""
     world = World()

@@ -125,18 +125,21 @@ class Stopping:
         within = max(SECOND, min(ends) - self._moment.alive + 1)
         return dict.fromkeys(self._closed, Instant(self._moment.at + within))
 
-    def judge(self, ticket: Lease) -> None:
-        """Promise the next ticket what will be free, or ask holders to stop for it."""
+    def judge(self, ticket: Lease) -> bool:
+        """Promise the next ticket what will be free, or ask holders to stop for it.
+
+        False: nobody can be asked, and from now on nobody is for those behind it.
+        """
         if not self._closed.isdisjoint(need.pool for need in ticket.needs):
-            return
+            return True
         known = [need for need in ticket.needs if need.pool in self._pools]
         if all(self._lack(need) <= 0 for need in known):
             self._count(ticket, 1)
-            return
+            return True
         found = self._enough(ticket, known[0]) if len(ticket.needs) == 1 else None
         if found is None:
             self._closed.update(need.pool for need in ticket.needs)
-            return
+            return False
         for lease in found:
             self.asked[lease.id] = structs.replace(
                 lease,
@@ -152,6 +155,7 @@ class Stopping:
             self.places[ticket.id] = min(ticket.place, sharing.now)
         self._yielding = [one for one in self._yielding if one.id not in self.asked]
         self._count(ticket, 1)
+        return True
 
     def _enough(self, ticket: Lease, need: Need) -> list[Lease] | None:
         """Return leases whose units suffice for a ticket, uncounted; None: they do not."""
