@@ -367,7 +367,7 @@ YIELDING_MAX = 256
 
 SHARERS_MAX = 100
 """Sharers that a pool with a fair share remembers, and weights that it may have: they are in its
-row, which every grant writes; each takes about 40 bytes."""
+row, which every grant writes; each takes about 40 bytes and its name."""
 
 COHORT_POOLS_MAX = 32
 """Pools of one cohort: a batch that needs one of them loads all."""

@@ -25,7 +25,7 @@ from moorage.service.admission.lease_cases import LeaseRelease, Sweep
 from moorage.service.admission.service import Admission
 from moorage.service.values import time_of
 from moorage.store.admission.check import differences_load
-from moorage.wire.pools.bookings import BookedUnits, BookingChange, BookingWanted
+from moorage.wire.pools.bookings import BookedUnits, BookingChange, BookingWanted, Repeat
 from tests.service.admission.test_faulty_rows import unreadable
 from tests.service.pools import ask, opened, pass_time, pool_put, refusal, spec
 from tests.service.running import TESTER, ManualClock, Running, running
@@ -299,6 +299,34 @@ def test_many_bookings_are_decided_within_a_batch(stage: Stage) -> None:
         late = await ask(one.service.admission, "b", "p", units=50, hold=1_100 * SECOND)
         assert late.lease.state == "waiting"
         await one.service.transactor.submit(Sweep(pools=frozenset({"p"})))
+
+    stage.play(scenario)
+
+
+def test_reasons_that_need_many_windows_let_others_have_their_turn(stage: Stage) -> None:
+    """Each ticket of a page is compared with all windows: others are answered in between."""
+
+    async def scenario(one: Running) -> None:
+        admission, turns = one.service.admission, 0
+        await pool_put(admission, "p", spec(1))
+        for n in range(4):
+            series = Repeat(every="day", count=366)
+            await book(one, 9_000 + n * 100, 9_050 + n * 100, key=str(n), repeat=series)
+        for n in range(20):
+            await ask(admission, str(n), "p", hold=366 * 86_400 * SECOND)
+
+        async def counting() -> None:
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0)
+
+        await admission.queries.leases(None, 99, "p", "waiting")  # the pass over the line is kept
+        others = asyncio.create_task(counting())
+        found, _, _ = await admission.queries.leases(None, 99, "p", "waiting")
+        others.cancel()
+        assert [one.standing.code for one in found if one.standing] == ["booked"] * 20
+        assert turns > 3
 
     stage.play(scenario)
 

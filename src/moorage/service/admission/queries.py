@@ -146,8 +146,9 @@ def keys_with(prefix: str, owner: str | None) -> tuple[str, str]:
 GAVE_UP = frozenset({"gave_up", "unheard", "withdrawn"})
 """Causes of the ends of tickets whose clients do not wait any more."""
 
-VIEWS_AT_A_TIME = 200
-"""Leases of a page that are converted before other work runs: a few milliseconds."""
+VIEWS_SECONDS = 0.005
+"""How long leases of a page are converted before other work runs. A ticket may take as long by
+itself: its reason is found in up to thousands of windows of bookings."""
 
 
 SCANNED_AT_A_TIME = 500
@@ -404,9 +405,12 @@ class AdmissionQueries:
         views: list[LeaseView] = []
         lines: dict[str, int] = {}
         known: Known = {}
-        for number, lease in enumerate(leases):
-            if number and number % VIEWS_AT_A_TIME == 0:
+        loop = asyncio.get_running_loop()
+        since = loop.time()
+        for lease in leases:
+            if loop.time() - since > VIEWS_SECONDS:
                 await asyncio.sleep(0)
+                since = loop.time()
             standing = await self.standing(lease, known=known)
             awaited = await self.awaited(lease, lines)
             views.append(LeaseView(lease, when, standing, awaited=awaited))

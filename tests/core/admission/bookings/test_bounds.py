@@ -129,3 +129,14 @@ def test_leases_of_one_window_cost_nothing_in_the_others() -> None:
     w.now += 102 * SECOND
     profile = Profile(w.facts, w.facts.pools["p"], w.moment.at)
     assert lines_run(partial(profile.fits_until, 1)) < 50 * (100 + 50)
+
+
+def test_a_line_that_bookings_hold_up_costs_one_pass_over_them() -> None:
+    """What the first ticket finds out about all windows, the thousandth need not."""
+    w = world(limit=1)
+    w.book("b", {"p": 1}, *[(100 + m * 100, 190 + m * 100) for m in range(100)])
+    for name in ("first", "second"):
+        w.ask(name, hold=99 * SECOND)
+    booked = BookedPools(Draft(w.facts, w.moment, w.wall))
+    costs = [lines_run(partial(booked.judge, w.lease(name))) for name in ("first", "second")]
+    assert costs[1] < 100 < costs[0]

@@ -59,6 +59,7 @@ class Profile:
         self._held.setdefault("", []).extend(resting)
         self._steps: tuple[list[int], list[int]] | None = None
         self._fits: dict[tuple[int, str], int] = {}
+        self._bars: dict[tuple[int, str], int] = {}
         wall = at - self._skew
         self._keeping = [key for key, one in self._bookings.items() if one.keeps_at(wall)]
         self._windows: list[tuple[int, int, int]] = []
@@ -159,10 +160,13 @@ class Profile:
 
     def booked_until(self, units: int, booking: str = "") -> Instant:
         """Return as `fits_until`, but as if bookings alone had units, and no lease did."""
-        most = self.limit - units
-        times, loads = _summed(self._at, self._booked(booking, alone=True))
-        over = (at for at, load in zip(times, loads, strict=True) if load > most)
-        return Instant(next(over, FOREVER))
+        known = self._bars.get((units, booking))
+        if known is None:  # no grant changes it, so all tickets of a pass share it
+            most = self.limit - units
+            times, loads = _summed(self._at, self._booked(booking, alone=True))
+            over = (at for at, load in zip(times, loads, strict=True) if load > most)
+            known = self._bars[units, booking] = next(over, FOREVER)
+        return Instant(known)
 
     def conflict(self, booking: Booking, units: int, *, bookings_only: bool) -> Window | None:
         """Return the first window of a new booking in which its units are not free; None: none.
