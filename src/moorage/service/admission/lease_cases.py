@@ -446,8 +446,8 @@ class Sweep(AuditedUseCase[bool]):
     """End the leases and tickets that are due at `due` (service time), and grant what is possible.
 
     Pauses that have reached their end are over, which leaves audit rows. Grants are tried in the
-    pools that are due to wake then, in `pools`, and in `calendars`, whose bookings may have been over
-    before the clock was set back; idle ones that were made on demand go. `leases`
+    pools that are due to wake then, in `pools`, and in `calendars`, whose bookings may have been
+    over before the clock was set back; idle ones that were made on demand go. `leases`
     are ended if they are due at the time of the batch. The answer is whether anything moved: a
     lease was ended or postponed, a due pool is gone or wakes at another time.
     """
@@ -463,7 +463,9 @@ class Sweep(AuditedUseCase[bool]):
     def keys(self) -> Keys:
         pools, leases = set(self.pools), set(self.leases)
         calendars = set(self.calendars)
-        return Keys(admission=AdmissionKeys(due=self.due, pools=pools, leases=leases, calendars=calendars))
+        return Keys(
+            admission=AdmissionKeys(due=self.due, pools=pools, leases=leases, calendars=calendars)
+        )
 
     def decide(self, world: World, when: When) -> Changes:
         facts = world.admission
