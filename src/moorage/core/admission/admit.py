@@ -41,7 +41,7 @@ from moorage.core.admission.calendar.booked_pools import OVER, BookedPools, Verd
 from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Changes, Facts, Immediate
 from moorage.core.admission.model import FREE, Lease, Need, Pool, Slot
-from moorage.core.admission.sharing.cohorts import Cohort, awaited_in, cohorts_of, merged
+from moorage.core.admission.sharing.cohorts import Cohort, awaited_in, cohorts_of, given, merged
 from moorage.core.admission.sharing.preemption import FRONT, Stopping, pools_that_stop
 from moorage.core.admission.slots import IdleSlots
 from moorage.core.admission.units import free_units, is_free, load_of, units_by_pool
@@ -220,7 +220,7 @@ class _Scan:
         if self.short:
             raise Restart(TicketsNeeded(self.short))
         if self.borrowers:
-            for ticket, aside in merged(self.borrowers, self.outbid):
+            for ticket, aside in merged(given(self.borrowers, self.cohorts), self.outbid):
                 self._borrow(ticket, aside)
 
     def serve(self, request: Immediate) -> None:

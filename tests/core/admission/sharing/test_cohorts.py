@@ -118,6 +118,22 @@ def test_a_request_for_more_than_can_be_borrowed_is_refused() -> None:
     assert states(world, "y") == "g"
 
 
+def test_two_tickets_above_the_limits_of_their_pools_do_not_wait_for_each_other() -> None:
+    """Each needs the other pool's unit: the one that asked first gets both."""
+    world = World()
+    for name in "ab":
+        member(world, name, 1, borrowing=1)
+        world.ask(f"{name}0", {name: 1})
+    world.ask("b1", {"b": 2})
+    world.ask("a1", {"a": 2})
+    world.release("a0")
+    assert states(world, "b1", "a1") == "ww"
+    world.release("b0")
+    assert states(world, "b1", "a1") == "gw"
+    world.release("b1")
+    assert states(world, "a1") == "g"
+
+
 def test_a_ticket_with_allocations_does_not_borrow_and_holds_nobody_up() -> None:
     """What it can never get is refused; after a lower limit it is passed over."""
     world = World()

@@ -6,14 +6,16 @@ together never occupy more than the sum of their limits. A paused pool lends not
 
 **Reclaim.** No lease is ended. Tickets that stay within the limit of their pool go before all
 tickets that would borrow, whatever their priority, and set units aside for which they wait. So what
-borrowers give back goes to the lender first.
+borrowers give back goes to the lender first. What is set aside for a ticket above its pool's limit
+is not its pool's to keep: an earlier one that would borrow may have it, or each of two such tickets
+would wait for what is set aside for the other.
 
 A batch that loads one pool of a cohort loads all of them, as with gangs. A pool of a cohort has a
 fixed limit, and a request for its units names no other pool.
 Source: docs/decisions/0068-fair-share-and-cohorts.md.
 """
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from moorage.core.admission.facts import Facts
 from moorage.core.admission.model import FREE, Lease, Pool, PoolSpec
@@ -63,6 +65,14 @@ class Cohort:
         self._unused[name] -= own
         self._borrowed[name] += units - own
 
+    def give(self, name: str, units: int) -> None:
+        """Count units of a pool as unused again."""
+        self._unused[name] += units
+
+    def above_limit(self, name: str, units: int) -> bool:
+        """Are these more than a pool has without borrowing?"""
+        return units > (self._pools[name].spec.limit or 0)
+
     def _lends(self, name: str) -> int:
         lending = self._pools[name].spec.lending
         unused = self._unused[name]
@@ -85,6 +95,22 @@ def cohorts_of(facts: Facts, pools: Iterable[Pool], at: Instant) -> dict[str, Co
     for group in members.values():
         cohort = Cohort(facts, group, at)
         found |= {pool.name: cohort for pool in group}
+    return found
+
+
+def given(
+    borrowers: Iterable[tuple[Lease, int]], cohorts: Mapping[str, Cohort]
+) -> list[tuple[Lease, int]]:
+    """Give back what is set aside for those above the limits of their pools; return all again."""
+    found = []
+    for ticket, aside in borrowers:
+        (need,) = ticket.needs
+        cohort = cohorts[need.pool]
+        if cohort.above_limit(need.pool, need.units):
+            cohort.give(need.pool, aside)
+            found.append((ticket, 0))
+        else:
+            found.append((ticket, aside))
     return found
 
 
