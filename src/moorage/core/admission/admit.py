@@ -407,15 +407,12 @@ class _Scan:
         The latter is the first that is not barred: it must not depend on the load, which changes
         all the time, or the units set aside would be given up again and again. None: all are.
         """
-        usable = [
-            needs
-            for needs in ticket.alternatives
-            if ticket.forced or not self._is_barred(ticket, needs)
-        ]
+        forced = ticket.forced
+        usable = [one for one in ticket.alternatives if forced or not self._is_barred(ticket, one)]
         if not usable:
             return None
         free = usable
-        if self.booked and not ticket.forced:
+        if self.booked and not forced:
             held_up = self._held_up(self.booked, ticket, usable)
             usable = [one for one in usable if held_up[one] in ("fits", "lacks")] or usable[:1]
             free = [one for one in usable if held_up[one] == "fits"]
