@@ -83,8 +83,8 @@ class Booker:
     def books(self, name: str, owner: str) -> Steps:
         """Book, and return at about the time for which it is; None: it will not be used."""
         needs = needs_of(self.random, self.specs)
-        if self.known and self.random.random() < 0.08:
-            return self.random.choice(self.known)
+        if self.known and self.random.random() < 0.12:
+            return self.random.choice(self.known[-3:])
         if not needs or self.random.random() < 0.5:
             return None
         self.count += 1

@@ -75,7 +75,7 @@ class Load:
         return next(over, NEVER)
 
     def first(self, units: int, wanted: int) -> int:
-        """Return the first time from which this many more units are free for so long."""
+        """Return the first time from which this many more units are free for this long."""
         times = self.times()
         over = [time for time in times if self.spoken(time) + units > self.limit]
         for time in times:
