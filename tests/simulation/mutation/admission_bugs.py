@@ -128,7 +128,7 @@ ADMISSION_BUGS = (
         "I1",
         "a lowered limit is not looked at",
         f"{CORE}/bars.py",
-        "if units > most_of(facts, pool):",
+        "if units > most_of(facts, pool, borrows):",
         "if units > 1_000_000:",
     ),
     Bug(
@@ -187,7 +187,7 @@ ADMISSION_BUGS = (
         "I11",
         "an alternative that is paused hides the others",
         f"{CORE}/admit.py",
-        "if ticket.forced or not self._is_barred(ticket.owner, needs)",
+        "if ticket.forced or not self._is_barred(ticket, needs)",
         "if ticket.forced or needs",
     ),
     Bug(

@@ -178,6 +178,5 @@ BOOKING_BUGS = (
         f"{CALENDAR}/bookings.py",
         "    booking_of(facts, request.booking, Booker(request.owner, request.roles))\n",
         "",
-        BOOKINGS,
     ),
 )
