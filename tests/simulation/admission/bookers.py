@@ -76,11 +76,15 @@ class Booker:
     specs: dict[str, PoolSpec]
     now: Callable[[], int]
     """The wall clock."""
+    known: list[tuple[BookingId, tuple[Need, ...]]]
+    """Bookings of all clients: some try to use those of others."""
     count: int = 0
 
     def books(self, name: str, owner: str) -> Steps:
         """Book, and return at about the time for which it is; None: it will not be used."""
         needs = needs_of(self.random, self.specs)
+        if self.known and self.random.random() < 0.12:
+            return self.random.choice(self.known[-3:])
         if not needs or self.random.random() < 0.5:
             return None
         self.count += 1
@@ -90,6 +94,7 @@ class Booker:
             answer = yield wanted  # the answer may have been lost
         if not isinstance(answer, Booked):
             return None
+        self.known.append((answer.id, wanted.needs))
         what, windows = self.random.random(), wanted.windows
         if what < 0.15:
             windows = windows_of(self.random, self.now())

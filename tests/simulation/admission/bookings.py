@@ -213,6 +213,15 @@ class Calendar:
             claim(row.booked_until == end, "I29", name, "is booked until", end, row.booked_until)
             claim(row.spec.cohort is None, "I29", name, "is booked, and lends units")
 
+        for one in self.bookings.values():
+            called = any(ticket.booking == one.id for ticket in self.books.waiting())
+            turns = [time for span in coming(one) for time in (span.start, span.end)[not called :]]
+            turn = min((time + self.skew for time in turns if time > self.wall), default=NEVER)
+            for need in one.needs if turn < NEVER else ():
+                wake_at = self.rows[need.pool].wake_at
+                noted = wake_at is not None and wake_at <= turn
+                claim(noted, "I29", need.pool, "wakes at", wake_at, "and is booked at", turn)
+
     # What bookings permit.
 
     def is_booked(self, name: str) -> bool:

@@ -75,6 +75,8 @@ class Simulation:
         if self.booked:
             self.specs = bookers.specs_of(self.books, self.specs)
         self.clients: list[Client] = []
+        self.known: list[Any] = []
+        """Bookings that clients have made."""
         self.offers: dict[str, list[LeaseId]] = {}
         self.working = 0
         self.jump_unseen = False
@@ -167,7 +169,7 @@ class Simulation:
         borrow = random.choice([None, None, SECOND, 3 * SECOND])
         client.wishes = replace(client.wishes, borrow=borrow)
         if random.random() < 0.6:
-            client.booker = bookers.Booker(random, self.specs, self._wall)
+            client.booker = bookers.Booker(random, self.specs, self._wall, self.known)
 
     def _wall(self) -> int:
         return self.now + self.wall_ahead

@@ -265,8 +265,7 @@ def _described(
     for one in parameters:
         given = example.get(one["in"], {})
         if one["name"] in given:
-            value = given[one["name"]]
-            one["example"] = [value] if one["schema"].get("type") == "array" else value
+            one["example"] = given[one["name"]]
     described: dict[str, Any] = {
         "operationId": name,
         "tags": [_tag(operation)],

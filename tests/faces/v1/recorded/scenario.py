@@ -195,7 +195,7 @@ def bookings(to: Recorder) -> None:
     start = datetime.now(UTC) + timedelta(days=1)  # noqa: TID251 - the server's clock is real
     times = {"start": start.isoformat(), "end": (start + timedelta(hours=4)).isoformat()}
     to.call("put_pool", "clusters", body={"limit": 2, "hold": 3600.0})
-    to.call("list_offers", needs="clusters=2", duration=14400.0)
+    to.call("list_offers", needs=["clusters=2"], duration=14400.0)
     wanted = {"needs": needs, "key": "demonstration", "note": "for visitors", **times}
     made = to.call("create_booking", body=wanted)["id"]
     to.call("get_booking", made)
