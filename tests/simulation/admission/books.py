@@ -23,7 +23,6 @@ class PoolBook:
     spec: PoolSpec
     paused: bool = False
     paused_until: int | None = None
-    booked: bool = False
     rests: list[tuple[int, int]] = field(default_factory=list)
     """(until, units) of freed units."""
     earliest: int = 0

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 
 from moorage.core.admission.model import Lease
 from moorage.core.ids import LeaseId
-from tests.simulation.admission.books import Books, claim, units_in
+from tests.simulation.admission.books import Books, claim
 from tests.simulation.admission.newest import stops_at
 
 
@@ -33,29 +33,14 @@ def asked(books: Books, leases: Iterable[Lease], at: int, alive: int) -> None:
         assert book is not None
         ticket = book.seen
         claim(ticket.state == "waiting", "I28", name, "is asked to stop for", ticket)
-        lines = {need.pool for need in ticket.needs}
-        booked = any(books.pools[pool].booked for pool in lines)
-        claim(not booked, "I28", name, "is asked to stop where units are booked, by", ticket.id)
-        pools = lines & {need.pool for need in lease.needs}
-        if not pools:
-            _lent(books, lease, ticket)
-            continue
+        pools = {need.pool for need in ticket.needs} & {need.pool for need in lease.needs}
+        claim(pools, "I28", name, "has nothing that it is asked for by", ticket.id)
         if ticket.priority != lease.priority:
             claim(ticket.priority > lease.priority, "I28", name, "is above", ticket.id)
             continue
         shared = all(books.pools[pool].spec.fair_share is not None for pool in pools)
         claim(shared, "I28", name, "is asked to stop by its equal", ticket.id)
         claim(ticket.owner != lease.owner, "I28", name, "is asked to stop by its own", ticket.id)
-
-
-def _lent(books: Books, lease: Lease, ticket: Lease) -> None:
-    """Check that a lease of another pool is asked to give back what its pool has borrowed."""
-    (line,), (need,) = ticket.needs, lease.needs
-    cohort = books.pools[line.pool].spec.cohort
-    mates = cohort is not None and cohort == books.pools[need.pool].spec.cohort
-    claim(mates, "I28", lease.id, "has nothing that it is asked for by", ticket.id)
-    held = units_in(books.granted(), need.pool)
-    claim(held > books.limit(need.pool), "I28", lease.id, "is asked to stop, and has not borrowed")
 
 
 def goes_ahead(

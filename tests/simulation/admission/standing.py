@@ -15,8 +15,7 @@ from tests.simulation.admission.line import place_of
 GRANTED = ("token", "granted_at", "slots")
 """The values fixed by a grant."""
 
-ASKED = ("owner", "key", "digest", "pull", "group", "alternatives", "booking", "borrow")
-FIXED = (*ASKED, "arrival", "asked_at", "newest")
+FIXED = ("owner", "key", "digest", "arrival", "asked_at", "pull", "newest", "group", "alternatives")
 """The values fixed by a request. Priority and force: see `as_operators_want`; needs: `needs`."""
 
 
@@ -153,7 +152,6 @@ def limits(books: Books, granted: list[Lease]) -> None:
     holding = books.granted()
     for name in {need.pool for lease in granted for need in lease.needs}:
         occupied, limit = units_in(holding, name), books.limit(name)
-        limit += books.pools[name].spec.borrowing  # what of it is lent: see `cohorts.within`
         claim(occupied <= limit, "I1", name, "has", occupied, "of", limit)
     claim(books.in_ledger() <= books.capacity, "I1", "the ledger is overcommitted")
 

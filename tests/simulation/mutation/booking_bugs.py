@@ -16,6 +16,7 @@ BOOKING_BUGS = (
         f"{CALENDAR}/booked_pools.py",
         "return min(spans) + self._rest(name) if spans else FOREVER - self._at",
         "return 1",
+        BOOKINGS,
     ),
     Bug(
         "B1",
@@ -23,6 +24,7 @@ BOOKING_BUGS = (
         f"{CALENDAR}/booked_pools.py",
         "return min(spans) + self._rest(name) if spans else FOREVER - self._at",
         "return min(spans) + self._rest(name) if spans else 1",
+        BOOKINGS,
     ),
     Bug(
         "B1",
@@ -102,6 +104,7 @@ BOOKING_BUGS = (
         f"{CALENDAR}/profile.py",
         "                if load + units > self.limit:\n                    return window",
         "                if load > self.limit:\n                    return window",
+        BOOKINGS,
     ),
     Bug(
         "B2",
@@ -117,6 +120,7 @@ BOOKING_BUGS = (
         f"{CALENDAR}/booked_pools.py",
         "                times.append(window.start + skew)",
         "                times.append(None)",
+        BOOKINGS,
     ),
     Bug(
         "B3",
@@ -124,6 +128,7 @@ BOOKING_BUGS = (
         f"{CALENDAR}/booked_pools.py",
         "times = [window.end + skew, self._missed_at(booking, window.start)]",
         "times = [None, self._missed_at(booking, window.start)]",
+        BOOKINGS,
     ),
     Bug(
         "B3",
@@ -147,6 +152,7 @@ BOOKING_BUGS = (
         f"{CALENDAR}/booked_pools.py",
         "            if missed and not self._facts.calls.get(key):",
         "            if False and missed:",
+        BOOKINGS,
     ),
     Bug(
         "B4",
@@ -178,5 +184,6 @@ BOOKING_BUGS = (
         f"{CALENDAR}/bookings.py",
         "    booking_of(facts, request.booking, Booker(request.owner, request.roles))\n",
         "",
+        BOOKINGS,
     ),
 )

@@ -26,6 +26,7 @@ SHARING_BUGS = (
         f"{CORE}/sharing/cohorts.py",
         "max(0, min(lends, self._lendable() - self._lent()))",
         "lends",
+        SHARES,
     ),
     Bug(
         "I27",
@@ -33,6 +34,7 @@ SHARING_BUGS = (
         f"{CORE}/admit.py",
         "self.borrowers.append((ticket, kept))",
         "self._borrow(ticket, kept)",
+        SHARES,
     ),
     Bug(
         "I27",
@@ -40,6 +42,7 @@ SHARING_BUGS = (
         f"{CORE}/sharing/cohorts.py",
         "left = self._pools[name].spec.borrowing - self._borrowed[name]",
         "left = 1_000_000",
+        SHARES,
     ),
     Bug(
         "I26",
