@@ -512,9 +512,10 @@ class _Scan:
                 held_up.append(need.pool)
             if need.pool in self.cohorts:
                 self._take(need.pool, kept)
+                lends = kept and self.cohorts[need.pool].above_limit(need.pool, need.units)
                 if ticket.allocations is not None:  # it does not borrow, and none behind it does
                     self.credit[need.pool] = 0
-                elif self.credit[need.pool] > 0:
+                elif self.credit[need.pool] > 0 or lends:  # it lends even if it can borrow nothing
                     self.borrowers.append((ticket, kept))
                     self.credit[need.pool] -= need.units - kept
             self._close(need.pool)

@@ -134,6 +134,24 @@ def test_two_tickets_above_the_limits_of_their_pools_do_not_wait_for_each_other(
     assert states(world, "a1") == "g"
 
 
+def test_a_ticket_above_the_limit_of_its_pool_lends_also_while_it_can_borrow_nothing() -> None:
+    """One that goes before it gets the units, though all that it could borrow is in use."""
+    world = World()
+    member(world, "a", 1, borrowing=1)
+    member(world, "b", 2, borrowing=1)
+    world.ask("a0", {"a": 1})
+    world.ask("b0", {"b": 3})
+    world.ask("a1", {"a": 1})
+    assert states(world, "b0", "a1") == "ww"
+    world.ask("a2", {"a": 1}, priority=1)
+    assert states(world, "b0", "a1", "a2") == "wwg"
+    for name in ("a0", "a2"):
+        world.release(name)
+    assert states(world, "b0", "a1") == "wg"
+    world.release("a1")
+    assert states(world, "b0") == "g"
+
+
 def test_a_ticket_with_allocations_does_not_borrow_and_holds_nobody_up() -> None:
     """What it can never get is refused; after a lower limit it is passed over."""
     world = World()
