@@ -252,7 +252,7 @@ class _Scan:
         if self.short:
             raise Restart(TicketsNeeded(self.short))
         now_pools = {name: self.draft.pool(name) for name in self.facts.pools}
-        stopping = Stopping(self.facts, now_pools, self.draft.slots, self.moment)
+        stopping = Stopping(self.facts, pools, now_pools, self.draft.slots, self.moment)
         front = {ticket.id: ticket for tickets in fronts for ticket in tickets}
         for ticket in sorted(front.values(), key=order):
             chosen = self._preferred(ticket) if ticket.alternatives else ticket

@@ -6,6 +6,7 @@ from moorage.core.admission import handing_over
 from moorage.core.admission.handing_over import Acceptance
 from moorage.core.admission.model import (
     Lease,
+    Pacing,
 )
 from moorage.core.admission.requests import Proof
 from moorage.core.admission.sharing.fair_share import Share, shares_of
@@ -85,6 +86,27 @@ def test_alternatives_within_a_fair_share_cost_what_is_granted() -> None:
     world.release("alt")
     world.release("one")
     assert sums_differ(world.facts) == []
+
+
+@pytest.mark.parametrize(
+    ("more", "books", "asked"),
+    [({}, False, "x"), ({}, True, None), ({"pacing": Pacing(HOUR, 1, 0)}, False, None)],
+    ids=["the control", "booked", "paced"],
+)
+def test_nobody_is_asked_to_stop_for_an_alternative_in_a_pool_that_is_booked_or_paced(
+    more: dict[str, object], books: bool, asked: str | None
+) -> None:
+    """Not even if another pool of the ticket's alternatives has leases that may be asked."""
+    world = World()
+    world.pool("p", 1, hold=JOB, **more)
+    world.pool("q", 1)
+    for name in "pq":
+        world.ask(f"in {name}", {name: 1}, preemptible=MINUTE)
+    if books:
+        world.book("later", {"p": 1}, (7_200, 10_800))
+    world.ask("x", any_of=[{"p": 1}, {"q": 1}], priority=1)
+    assert world.states()["x"] == "w"
+    assert [world.lease(f"in {name}").preempted_by for name in "pq"] == [asked, None]
 
 
 def test_a_newer_request_of_a_group_keeps_the_tag_and_is_charged_once() -> None:

@@ -26,7 +26,7 @@ virtual time as its tag, so all that come later are behind it.
 Source: docs/decisions/0069-preemption.md.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 from msgspec import structs
 
@@ -74,12 +74,22 @@ class Stopping:
     def __init__(
         self,
         facts: Facts,
+        lines: Collection[str],
         pools: dict[str, Pool],
         slots: Callable[[str], dict[str, Slot]],
         moment: Moment,
     ) -> None:
-        """Args: the facts, with the leases that may be asked; pools and slots after all grants."""
+        """Start without anybody asked.
+
+        Args:
+            facts: with the leases that may be asked.
+            lines: the pools for whose tickets they may be asked, see `pools_that_stop`.
+            pools: after all grants.
+            slots: after all grants.
+            moment: now.
+        """
         self._moment = moment
+        self._lines = lines
         self._pools = pools
         self._slots: dict[str, dict[str, Slot]] = {
             name: slots(name) for name, pool in self._pools.items() if pool.spec.limit is None
@@ -132,6 +142,8 @@ class Stopping:
         """
         if not self._closed.isdisjoint(need.pool for need in ticket.needs):
             return True
+        if len(ticket.needs) == 1 and ticket.needs[0].pool not in self._lines:
+            return True  # its first alternative is in a pool in which nobody is asked now
         known = [need for need in ticket.needs if need.pool in self._pools]
         if all(self._lack(need) <= 0 for need in known):
             self._count(ticket, 1)
