@@ -7,8 +7,8 @@ ticket ends in one way, I8 order, I9 keys, I10 who may release, I11 no unit is f
 granted, I12 pacing, I13 holds, I15 stored sums, I16 time, I18 quotas, I19 slots show exactly their
 leases, I21 pauses end in time, I22 only the newest of a group waits, I23 pools on demand stay while
 they are used, I24 who takes over a lease was offered it, and nothing else of it changes, I25 what
-is kept for inspection has an end, I26 fair shares, I28 preemption. I14 and I20 are the simulation's
-(restarts, and an end of all faults), I27, cohorts, is of tests/core/admission/sharing.
+is kept for inspection has an end, I26 fair shares, I27 cohorts, I28 preemption, I29 bookings. I14
+and I20 are the simulation's (restarts, and an end of all faults).
 """
 
 from collections.abc import Iterator
@@ -20,9 +20,11 @@ from msgspec import structs
 from moorage.core.admission.facts import Changes
 from moorage.core.admission.model import Lease, Pool, Slot
 from moorage.core.ids import LeaseId
+from moorage.core.limits import MOVED_PRIORITY_MAX
 from moorage.core.service_time import Moment
 from tests.simulation.admission import calls as do
-from tests.simulation.admission import newest, preemption, standing
+from tests.simulation.admission import cohorts, newest, preemption, standing
+from tests.simulation.admission.bookings import Calendar
 from tests.simulation.admission.books import Books, LeaseBook, PoolBook, claim, units_in
 from tests.simulation.admission.line import Scan
 
@@ -54,6 +56,7 @@ class Auditor:
         self.books = Books(capacity=capacity)
         self.slack = slack
         self.rows: dict[str, Pool] = {}
+        self.calendar = Calendar(self.books, self.rows)
         self.arrivals = 0
         self.told: list[Told] = []
         self.keys: dict[tuple[str, str], tuple[object, LeaseId]] = {}
@@ -111,15 +114,20 @@ class Auditor:
         """Note the result of a call, before its changes are `committed`."""
         self.told.append(Told(call, lease, refused, ended))
 
-    def committed(self, true: int, moment: Moment, changes: Changes, *, swept: bool) -> None:
-        """Check one batch: its time, and all its changes."""
+    def committed(
+        self, true: int, moment: Moment, changes: Changes, *, swept: bool, skew: int = 0
+    ) -> None:
+        """Check one batch: its time, and all its changes. `skew`: of the wall clock."""
         self._time(true, moment)
+        self.calendar.now(self.at, skew, moment.outage_ended_at, swept=swept)
         for name, row in changes.pools.items():
             self._pool(name, row)
+        self.calendar.changed(changes.bookings, self.told)
         for one in self.told:
             self._call(one)
         granted = self._leases(changes)
         newest.one_waits(self.books)
+        self.calendar.nobody_called()
         standing.first_in_line(self.books, self.told)
         for one in self.told:
             known = one.lease is None or self.books.find(one.lease) is not None
@@ -129,7 +137,12 @@ class Auditor:
         self._in_order(changes, granted)
         standing.sums(self.books, self.rows)
         standing.shares(self.books, self.rows)
-        standing.limits(self.books, [one for one in granted if not self._aside(one)])
+        lined_up = [one for one in granted if not self._aside(one)]
+        standing.limits(self.books, lined_up)
+        cohorts.within(self.books, self.at, lined_up)
+        self.calendar.granted([one for one in granted if one.id not in self.taken])
+        self.calendar.accepted(self.told)
+        self.calendar.stands()
         standing.tokens(self.books, granted)
         put = {one.call.name for one in self.told if isinstance(one.call, do.PoolPut)}
         standing.quotas(self.books, [one for one in granted if one.id in self.taken], put)
@@ -143,6 +156,7 @@ class Auditor:
             self._heard(key, until)
         if swept:
             self._nothing_overdue()
+            self.calendar.swept(self.slack)
         self.told = []
 
     def _time(self, true: int, moment: Moment) -> None:
@@ -181,6 +195,7 @@ class Auditor:
         standing.rises(name, self.rows.get(name), row)
         self.rows[name] = row
         book = self.books.pools.setdefault(name, PoolBook(row.spec))
+        book.booked = row.booked_until is not None
         before = (book.spec, book.paused, book.paused_until)
         if before != (row.spec, row.paused, row.paused_until):
             lasts = None if row.paused_until is None else row.paused_until - self.at
@@ -281,6 +296,8 @@ class Auditor:
                 if after.state == "waiting" and after.place != before.place:
                     self.ahead[key] = before
                 standing.as_operators_want([before.priority], before.forced, after, self.told)
+                if before.state == after.state == "granted":
+                    self.calendar.extended(before, after)
             if after.state == "ended" and (before is None or before.state != "ended"):
                 self._ended(before, after)
                 if before is not None and before.state == "granted":
@@ -304,7 +321,7 @@ class Auditor:
             book.may_hold = given.may_hold
         elif after.state == "granted" and (before is None or before.state != "granted"):
             self._spoke(book)
-            book.may_hold = {None if after.hold is None else self.at + after.hold}
+            book.may_hold = self.calendar.ends(after)
         elif before is not None and after.state != "ended":
             self._heard(key, after.heard_until)
         book.seen = after
@@ -319,7 +336,7 @@ class Auditor:
         claim(after.state != "waiting", "I24", after.id, "waits after it was handed over")
         within = newest.scope(before.owner) == newest.scope(after.owner)
         same = ["needs", "slots", "hold_until", "priority", "forced", "ttl", "record", "kept"]
-        same += ["preemptible", *(["group"] if within else [])]
+        same += ["preemptible", "booking", *(["group"] if within else [])]
         if not preemption.is_asked_now(before, after):
             same += ["stop_until", "stop_downtime", "preempted_by"]
         claim(within or not after.group, "I24", after.id, "is in a group of others:", after.group)
@@ -360,12 +377,15 @@ class Auditor:
             pools = self.books.pools.keys()
             there = tuple(one for one in there if all(need.pool in pools for need in one)) or there
         claim(options == there and asked == ask.priority, "I3", after, "for", ask)
+        claim((after.booking, after.borrow) == (ask.booking, ask.borrow), "I3", after, "for", ask)
+        self.calendar.asked(ask)
         standing.needs(None, after)
         (first, *_) = after.needs
         shared = self.rows[first.pool].spec.fair_share is not None
         claim(shared or not after.place, "I8", after.id, "has a place of its own:", after.place)
         old = self.books.find(self.successors.get((after.owner, after.key), LeaseId("")))
-        places = [ask.priority, *(() if old is None else (old.seen.priority,))]
+        own = ask.priority if ask.booking is None else MOVED_PRIORITY_MAX + 1
+        places = [own, *(() if old is None else (old.seen.priority,))]
         taken = newest.taken_over(after, changes)
         places += [] if taken is None else [taken.priority]
         standing.as_operators_want(places, ask.forced, after, self.told)
@@ -391,7 +411,8 @@ class Auditor:
             case "released" | "withdrawn":
                 claim(do.Release in touched, "I10", after.id, "was released by nobody")
             case "revoked":
-                claim(do.Revoke in touched, "I10", after.id, "was revoked by nobody")
+                over = after.booking is not None and self.calendar.is_over(after.booking)
+                claim(over or do.Revoke in touched, "I10", after.id, "was revoked by nobody")
             case "retried":
                 claim(do.Retry in touched, "I10", after.id, "was retried by nobody")
             case "handed_over":
@@ -472,7 +493,7 @@ class Auditor:
         pools = [self.books.pools[name] for name in names]
         before = [lease for lease in self.books.granted() if lease.granted_at != self.at]
         for name, pool in zip(names, pools, strict=True):
-            if pool.paused or pool.spec.on_retry != "keep":
+            if pool.booked or pool.paused or pool.spec.on_retry != "keep":
                 return None
             units = units_in([new], name)
             own = [lease for lease in before if lease.owner == new.owner]
@@ -507,6 +528,7 @@ class Auditor:
             self.alive,
             {lease.id for lease in ranked},
             frozenset(o.lease for o in self.told if o.lease and isinstance(o.call, polls)),
+            self.calendar,
         )
         for lease in ranked:  # not yet: the scan grants them itself
             self.books.live[lease.id].seen = structs.replace(lease, state="waiting")
@@ -518,6 +540,9 @@ class Auditor:
             for lease in ranked:
                 self.books.live[lease.id].seen = lease
         touched = set(changes.pools)
+        if not self.calendar.settled:
+            booked = {need.pool for one in self.calendar.bookings.values() for need in one.needs}
+            scan.must = {key: m for key, m in scan.must.items() if m.isdisjoint(booked)}
         self.overdue = {key: self.overdue.get(key, self.at) for key in scan.must}
         for key, since in self.overdue.items():
             tick = self.slack if scan.must[key] <= touched else TICK + self.slack

@@ -23,6 +23,7 @@ class PoolBook:
     spec: PoolSpec
     paused: bool = False
     paused_until: int | None = None
+    booked: bool = False
     rests: list[tuple[int, int]] = field(default_factory=list)
     """(until, units) of freed units."""
     earliest: int = 0

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from moorage.core.admission.model import FencingToken, Need, PoolSpec
-from moorage.core.ids import LeaseId
+from moorage.core.ids import BookingId, LeaseId
 
 Options = tuple[tuple[Need, ...], ...]
 
@@ -29,6 +29,8 @@ class Ask:
     """Complete alternatives; then there are no `needs`."""
     in_order: bool = False
     preemptible: int | None = None
+    booking: BookingId | None = None
+    borrow: int | None = None
 
     @property
     def options(self) -> Options:
@@ -182,6 +184,43 @@ class PoolDelete:
     name: str
 
 
+Span = tuple[int, int]
+"""From when until when, by the wall clock."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Book:
+    """Book units; `operates`: an operator does."""
+
+    owner: str
+    key: str
+    needs: tuple[Need, ...]
+    windows: tuple[Span, ...]
+    lead: int = 0
+    no_show: int | None = None
+    closure: bool = False
+    forced: bool = False
+    operates: bool = False
+
+
+@dataclass(frozen=True)
+class Rebook:
+    """Change a booking. Without owner: an operator."""
+
+    booking: BookingId
+    owner: str | None
+    needs: tuple[Need, ...]
+    windows: tuple[Span, ...]
+
+
+@dataclass(frozen=True)
+class Unbook:
+    """Cancel a booking. Without owner: an operator."""
+
+    booking: BookingId
+    owner: str | None
+
+
 @dataclass(frozen=True)
 class Sweep:
     """End leases that are over, grant what time permits; look at these pools, too."""
@@ -209,5 +248,8 @@ Call = (
     | TemplatePut
     | PoolPause
     | PoolDelete
+    | Book
+    | Rebook
+    | Unbook
     | Sweep
 )

@@ -11,7 +11,8 @@ from random import Random
 from typing import Any, Protocol
 
 from moorage.core.admission.model import FencingToken, Lease, Need
-from moorage.core.ids import LeaseId
+from moorage.core.ids import BookingId, LeaseId
+from tests.simulation.admission import bookers
 from tests.simulation.admission import calls as do
 from tests.simulation.admission.server import Refused, Seen
 
@@ -69,6 +70,7 @@ class Wishes:
     any_of: do.Options = ()
     in_order: bool = False
     preemptible: int | None = None
+    borrow: int | None = None
     work: int = 5 * SECOND
 
 
@@ -87,6 +89,9 @@ class Client:
     """How likely each of its steps goes wrong."""
     attempts: int = 0
     rounds: int = 0
+    booker: bookers.Booker | None = None
+    booked: tuple[BookingId, tuple[Need, ...]] | None = None
+    """The booking that it uses in this round, and the units of that."""
     old: list[tuple[LeaseId, FencingToken | None]] = field(default_factory=list)
     """Its earlier leases."""
 
@@ -111,6 +116,9 @@ class Client:
             if taken is None or taken.lease.state != "granted":
                 return False
             return (yield from self._work(taken))
+        self.booked = None
+        if self.booker is not None and self.world.faulty:
+            self.booked = yield from self.booker.books(self.name, self.owner)
         self.attempts += 1
         ask = self._ask()
         seen = yield from self._insist(ask)
@@ -123,7 +131,7 @@ class Client:
 
     def _ask(self) -> do.Ask:
         wishes = self.wishes
-        return do.Ask(
+        plain = do.Ask(
             owner=self.owner,
             key=self._key(),
             needs=wishes.needs,
@@ -139,7 +147,11 @@ class Client:
             any_of=wishes.any_of,
             in_order=wishes.in_order,
             preemptible=wishes.preemptible,
+            borrow=wishes.borrow,
         )
+        if self.booked is None or self.booker is None:
+            return plain
+        return bookers.ask(self.booker.random, plain, self.booked)
 
     def _key(self) -> str:
         return f"{self.name}/{self.attempts}"

@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 
 from msgspec import structs
 
+from moorage.core.admission.booking_model import Booking, of_pool
 from moorage.core.admission.facts import Changes, Facts, Keys, Line
-from moorage.core.admission.model import Lease, Pool, Slot, Template, due_of
+from moorage.core.admission.model import Lease, Pool, Slot, Template, due_of, first_end
 from moorage.core.admission.sharing.preemption import yielding
 from moorage.core.admission.superseding import group_key
 from moorage.core.clock import Instant
-from moorage.core.ids import LeaseId
+from moorage.core.ids import BookingId, LeaseId
 from moorage.core.service_time import Timeline
 
 DUE_MAX = 100
@@ -39,6 +40,7 @@ class Memory:
     ended: dict[LeaseId, Lease] = field(default_factory=dict)
     asked: dict[tuple[str, str], LeaseId] = field(default_factory=dict)
     slots: dict[str, dict[str, Slot]] = field(default_factory=dict)
+    bookings: dict[BookingId, Booking] = field(default_factory=dict)
     lines: dict[str, list[LeaseId]] = field(default_factory=dict)
     due: dict[LeaseId, Instant] = field(default_factory=dict)
     """When the sweep is to look at a lease, as of when that was last written."""
@@ -75,7 +77,7 @@ class Memory:
         for lease in self.leases.values():
             if lease.group and group_key(lease.owner, lease.group) in keys.groups:
                 leases[lease.id] = lease
-        names = set(keys.pools) | set(keys.ends)
+        names = keys.pools | keys.ends | keys.calendars | self._named(keys.bookings)
         due = self._due(keys.due)
         for key in due:
             leases[key] = self.leases[key]
@@ -89,6 +91,8 @@ class Memory:
         pools = {name: self.pools[name] for name in names if name in self.pools}
         if any(pool.gangs for pool in pools.values()):
             pools |= {name: pool for name, pool in self.pools.items() if pool.gangs}
+        cohorts = {pool.spec.cohort for pool in pools.values()} | keys.cohorts
+        pools |= {n: p for n, p in self.pools.items() if p.spec.cohort in cohorts - {None}}
         for lease in self.leases.values():
             if any(need.pool in keys.ends for need in lease.needs):
                 leases[lease.id] = lease
@@ -107,6 +111,7 @@ class Memory:
             facts.templates = dict(self.templates)
             facts.made = {name: made.count(name) for name in self.templates}
         facts.held = self._held(pools, keys.quotas)
+        self._calendars(facts, keys)
         for lease in keys.heads & leases.keys():
             for need in leases[lease].needs:
                 if line := self.lines.get(need.pool):
@@ -155,6 +160,7 @@ class Memory:
         for (pool_name, name), slot in changes.slots.items():
             assert slot is not None, "nobody takes slots away here"
             self.slots.setdefault(pool_name, {})[name] = slot
+        self.bookings.update(changes.bookings)
         for key, until in changes.heard.items():
             self.leases[key] = structs.replace(self.leases[key], heard_until=until)
         for key in {*changes.leases, *changes.heard, *changes.postponed}:
@@ -202,6 +208,40 @@ class Memory:
                     at = (need.pool, lease.owner)
                     held[at] = held.get(at, 0) + need.units
         return held
+
+    def booked(self) -> set[str]:
+        """Return the pools that a sweep maps bookings for after a jump of the clock."""
+        live = [one for one in self.bookings.values() if one.cancelled_at is None]
+        known = {name for name, pool in self.pools.items() if pool.booked_until is not None}
+        return known | {need.pool for one in live for need in one.needs}
+
+    def _named(self, keys: set[BookingId]) -> set[str]:
+        """Return the pools of some bookings."""
+        found = [self.bookings[key] for key in keys if key in self.bookings]
+        return {need.pool for one in found if one.cancelled_at is None for need in one.needs}
+
+    def _calendars(self, facts: Facts, keys: Keys) -> None:
+        """Load what bookings need to know of the loaded pools that have any, or are to have."""
+        wall = self.timeline.alive_at - self.timeline.skew
+        for key, one in self.bookings.items():
+            if key in keys.bookings or (one.owner, one.key) in keys.booked:
+                facts.bookings[key] = one
+        for name, pool in facts.pools.items():
+            if pool.booked_until is None and name not in keys.calendars:
+                continue
+            held = facts.holding.setdefault(name, {})
+            for lease in self.leases.values():
+                ends = (first_end(lease.hold_until, lease.stop_until), lease.booking or "")
+                for need in lease.needs if lease.state == "granted" else ():
+                    if need.pool == name:
+                        held[ends] = held.get(ends, 0) + need.units
+            for one in of_pool(self.bookings.values(), name):
+                if one.ends_at > wall:
+                    facts.bookings[one.id] = one
+                    facts.calls[one.id] = sum(
+                        lease.booking == one.id and lease.state == "waiting"
+                        for lease in self.leases.values()
+                    )
 
     def _line_up(self) -> None:
         self.lines = {}

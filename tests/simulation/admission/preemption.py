@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 
 from moorage.core.admission.model import Lease
 from moorage.core.ids import LeaseId
-from tests.simulation.admission.books import Books, claim
+from tests.simulation.admission.books import Books, claim, units_in
 from tests.simulation.admission.newest import stops_at
 
 
@@ -33,14 +33,40 @@ def asked(books: Books, leases: Iterable[Lease], at: int, alive: int) -> None:
         assert book is not None
         ticket = book.seen
         claim(ticket.state == "waiting", "I28", name, "is asked to stop for", ticket)
-        pools = {need.pool for need in ticket.needs} & {need.pool for need in lease.needs}
-        claim(pools, "I28", name, "has nothing that it is asked for by", ticket.id)
+        pools = _lines(books, lease, ticket)
+        if not pools:
+            _lent(books, lease, ticket)
+            continue
         if ticket.priority != lease.priority:
             claim(ticket.priority > lease.priority, "I28", name, "is above", ticket.id)
             continue
-        shared = all(books.pools[pool].spec.fair_share is not None for pool in pools)
+        shared = any(books.pools[pool].spec.fair_share is not None for pool in pools)
         claim(shared, "I28", name, "is asked to stop by its equal", ticket.id)
         claim(ticket.owner != lease.owner, "I28", name, "is asked to stop by its own", ticket.id)
+
+
+def _lines(books: Books, lease: Lease, ticket: Lease) -> set[str]:
+    """Return the pools of a lease for which a ticket may have it asked to stop; none: it is lent.
+
+    Of alternatives only those count that are in one pool, and in none where units are booked.
+    """
+    options = [{need.pool for need in needs} for needs in ticket.alternatives or (ticket.needs,)]
+    alone = set().union(*(pools for pools in options if len(pools) == 1))
+    claim(alone, "I28", lease.id, "is asked to stop for a gang:", ticket.id)
+    own = alone & {need.pool for need in lease.needs}
+    free = {pool for pool in own or alone if not books.pools[pool].booked}
+    claim(free, "I28", lease.id, "is asked to stop where units are booked, by", ticket.id)
+    return own & free
+
+
+def _lent(books: Books, lease: Lease, ticket: Lease) -> None:
+    """Check that a lease of another pool is asked to give back what its pool has borrowed."""
+    (line,), (need,) = ticket.needs, lease.needs
+    cohort = books.pools[line.pool].spec.cohort
+    mates = cohort is not None and cohort == books.pools[need.pool].spec.cohort
+    claim(mates, "I28", lease.id, "has nothing that it is asked for by", ticket.id)
+    held = units_in(books.granted(), need.pool)
+    claim(held > books.limit(need.pool), "I28", lease.id, "is asked to stop, and has not borrowed")
 
 
 def goes_ahead(

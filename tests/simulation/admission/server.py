@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from msgspec import structs
+
 from moorage.core import service_time
 from moorage.core.admission import (
     expiry,
@@ -18,6 +20,9 @@ from moorage.core.admission import (
     templates,
 )
 from moorage.core.admission.admit import TicketsNeeded, admit
+from moorage.core.admission.booking_model import Booking, Window
+from moorage.core.admission.calendar import bookings
+from moorage.core.admission.calendar.bookings import Booker, Made
 from moorage.core.admission.facts import Changes, Facts, Keys
 from moorage.core.admission.handing_over import Acceptance
 from moorage.core.admission.model import Lease, Pool, PoolSpec
@@ -26,7 +31,7 @@ from moorage.core.admission.superseding import group_key
 from moorage.core.admission.templates import TemplateWish
 from moorage.core.clock import Instant
 from moorage.core.errors import Error
-from moorage.core.ids import LeaseId
+from moorage.core.ids import BookingId, LeaseId
 from moorage.core.restart import Restart
 from moorage.core.service_time import Moment, Timeline
 from tests.simulation.admission import calls as do
@@ -48,6 +53,13 @@ class Refused:
 
 
 @dataclass
+class Booked:
+    """The booking of a call."""
+
+    id: BookingId
+
+
+@dataclass
 class Seen:
     """A lease as clients see it. `remaining`: of its TTL, at the time of the answer."""
 
@@ -63,7 +75,10 @@ class Batch:
     changes: Changes
     calls: list[do.Call]
     outcomes: list[Any]
-    """The result of each call: a lease's id, a `Refused`, or None."""
+    """The result of each call: a lease's id, a `Refused`, a `Booked`, or None."""
+    skew: int = 0
+    mapped: int = 0
+    """The skew by which a sweep among the calls has mapped the times of bookings."""
     timeline: Timeline | None = None
     """To be saved."""
     capacity_freed: bool = False
@@ -80,6 +95,8 @@ class Server:
     last: int | None = None
     """The service time of its last batch; None: it has just started."""
     monotonic: int = 0
+    mapped: int | None = None
+    """The skew by which its sweeper has mapped the times of bookings; None: it has not yet."""
 
     def decide(self, calls: list[do.Call], wall: int, monotonic: int) -> Batch:
         """Decide a batch; nothing is kept yet."""
@@ -92,9 +109,12 @@ class Server:
         keys = Keys()
         for call in calls:
             keys.update(keys_of(call, moment))
+        stored = self.memory.timeline.skew
+        if stored != self.mapped and is_swept(calls):
+            keys.calendars |= self.memory.booked()
         facts = self.memory.load(keys)
         facts.timeline = line
-        batch = Batch(moment, Changes(), calls, [])
+        batch = Batch(moment, Changes(), calls, [], line.skew, stored)
         for call in calls:
             batch.outcomes.append(self._decide(call, facts, batch, Instant(wall)))
         self._grant(facts, batch, Instant(wall))
@@ -105,6 +125,9 @@ class Server:
 
     def commit(self, batch: Batch, true: int) -> None:
         """Commit a batch, and show it to the auditor; an empty one is not committed."""
+        swept = is_swept(batch.calls)
+        if swept:
+            self.mapped = batch.mapped
         if not batch.changes and batch.timeline is None:
             return
         memory = self.memory
@@ -113,10 +136,9 @@ class Server:
         memory.save(batch.changes)
         for call, outcome in zip(batch.calls, batch.outcomes, strict=True):
             refused = isinstance(outcome, Refused)
-            lease = None if refused else outcome
+            lease = outcome if isinstance(outcome, str) else None
             self.auditor.decided(call, lease, refused=refused, ended=lease in memory.ended)
-        swept = any(isinstance(call, do.Sweep) for call in batch.calls)
-        self.auditor.committed(true, batch.moment, batch.changes, swept=swept)
+        self.auditor.committed(true, batch.moment, batch.changes, swept=swept, skew=batch.skew)
 
     def answer(self, batch: Batch, outcome: Any) -> Any:
         """Return the answer for the caller."""
@@ -133,6 +155,8 @@ class Server:
             return Refused(refusal.code)
         facts.apply(made)
         batch.changes.update(made)
+        if isinstance(call, do.Book | do.Rebook | do.Unbook):
+            return Booked(answer)
         known = do.Ask | do.Poll | do.Touch | do.Accept | do.Decline
         return answer if isinstance(call, known) else None
 
@@ -190,9 +214,28 @@ class Server:
                 return pools.pause(facts, moment, wall, name, paused, until=until)
             case do.PoolDelete(name):
                 return pools.delete(facts, moment, name)
+            case do.Book() | do.Rebook() | do.Unbook():
+                return self._book(call, facts, moment, wall)
             case do.Sweep():
                 return expiry.sweep(facts, moment, wall, facts.due)
         raise AssertionError(call)
+
+    def _book(
+        self, call: do.Book | do.Rebook | do.Unbook, facts: Facts, moment: Moment, wall: Instant
+    ) -> Made:
+        operates = call.operates if isinstance(call, do.Book) else call.owner is None
+        by = Booker(call.owner or "", frozenset({"operator"} if operates else ()))
+        match call:
+            case do.Book():
+                made = booking_of(call, BookingId(self.new_id()), wall)
+                return bookings.book(facts, moment.at, made, by)
+            case do.Rebook(key, _, needs, spans):
+                before = bookings.booking_of(facts, key, by)
+                windows = windows_of(spans)
+                after = structs.replace(before, needs=needs, windows=windows, updated_at=wall)
+                return bookings.change(facts, moment.at, after, by)
+            case do.Unbook(key):
+                return bookings.cancel(facts, wall, key, by)
 
     def _ask(self, ask: do.Ask, moment: Moment) -> LeaseRequest:
         return LeaseRequest(
@@ -212,6 +255,8 @@ class Server:
             group=ask.group,
             cancel_running=ask.cancel_running,
             preemptible=ask.preemptible,
+            booking=ask.booking,
+            borrow=ask.borrow,
             heard_until=Instant(moment.alive + ask.patience),
         ).any_of(ask.any_of, in_order=ask.in_order)
 
@@ -251,6 +296,37 @@ class Server:
         batch.changes.update(made)
 
 
+def is_swept(calls: list[do.Call]) -> bool:
+    """Is a sweep one of these calls?"""
+    return any(isinstance(call, do.Sweep) for call in calls)
+
+
+def windows_of(spans: tuple[do.Span, ...]) -> tuple[Window, ...]:
+    """Return windows."""
+    return tuple(Window(Instant(start), Instant(end)) for start, end in spans)
+
+
+def booking_of(call: do.Book, key: BookingId, wall: Instant) -> Booking:
+    """Return the booking that a call asks for."""
+    return Booking(
+        id=key,
+        owner=call.owner,
+        key=call.key,
+        digest=repr(call),
+        needs=call.needs,
+        windows=windows_of(call.windows),
+        closure=call.closure,
+        lead=call.lead,
+        no_show=call.no_show,
+        note="",
+        rule="",
+        forced=call.forced,
+        generation=1,
+        created_at=wall,
+        updated_at=wall,
+    )
+
+
 def pool_put(
     facts: Facts, moment: Moment, wall: Instant, name: str, spec: PoolSpec
 ) -> tuple[Changes, Pool]:
@@ -270,6 +346,7 @@ def keys_of(call: do.Call, moment: Moment) -> Keys:
                 asked={(call.owner, call.key)},
                 groups={group_key(call.owner, call.group)} if call.group else set(),
                 makable=call.pools,
+                bookings={call.booking} if call.booking else set(),
             )
         case do.TemplatePut():
             return Keys(templates=True)
@@ -287,9 +364,17 @@ def keys_of(call: do.Call, moment: Moment) -> Keys:
         case do.PoolDelete(name):
             return Keys(pools={name}, ends={name})
         case do.PoolPut(name, spec):
-            return Keys(pools={name}, quotas=set() if spec.quota is None else {name})
+            quotas = set() if spec.quota is None else {name}
+            mates = set() if spec.cohort is None else {spec.cohort}
+            return Keys(pools={name}, quotas=quotas, cohorts=mates)
         case do.PoolPause(name):
             return Keys(pools={name})
+        case do.Book(owner=owner, key=key, needs=needs):
+            return Keys(calendars={need.pool for need in needs}, booked={(owner, key)})
+        case do.Rebook(booking, _, needs):
+            return Keys(bookings={booking}, calendars={need.pool for need in needs})
+        case do.Unbook(booking):
+            return Keys(bookings={booking})
         case do.Sweep(names):
             return Keys(pools=set(names), due=moment.at)
     raise AssertionError(call)

@@ -59,6 +59,7 @@ class ServiceSimulation(Simulation):
     """One seed around a service. `memory` has what the service has acknowledged."""
 
     shared = False
+    bookable = False
 
     def __init__(self, seed: int, folder: Path) -> None:
         super().__init__(seed)

@@ -10,6 +10,7 @@ requests, in bounded time.
 import heapq
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import count
 from random import Random
 from typing import Any
@@ -17,11 +18,12 @@ from uuid import UUID
 
 from msgspec import structs
 
+from moorage.core.admission.booking_model import Booking
 from moorage.core.admission.facts import Changes
 from moorage.core.admission.model import Lease
 from moorage.core.ids import LeaseId
+from tests.simulation.admission import bookers, lenders, scenarios
 from tests.simulation.admission import calls as do
-from tests.simulation.admission import scenarios
 from tests.simulation.admission.auditor import Auditor
 from tests.simulation.admission.books import Violation
 from tests.simulation.admission.clients import LOST, SECOND, Client, Steps
@@ -41,6 +43,8 @@ class Simulation:
 
     shared = True
     """May several processes serve at the same time?"""
+    bookable = True
+    """Does it know bookings?"""
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
@@ -62,7 +66,17 @@ class Simulation:
         self.more = Random(f"newest {seed}")
         """For what was added later, so that the other choices of a seed stay."""
         self.specs = scenarios.specs_of(self.more, dict(scenarios.specs(self.random)))
+        self.lent = Random(f"cohorts {seed}")
+        self.books = Random(f"bookings {seed}")
+        made = {name for name in self.specs if scenarios.is_made(name)}
+        if self.lent.random() < 0.3:
+            self.specs = lenders.specs_of(self.lent, self.specs, made)
+        self.booked = self.bookable and self.books.random() < 0.3
+        if self.booked:
+            self.specs = bookers.specs_of(self.books, self.specs)
         self.clients: list[Client] = []
+        self.known: list[Any] = []
+        """Bookings that clients have made."""
         self.offers: dict[str, list[LeaseId]] = {}
         self.working = 0
         self.jump_unseen = False
@@ -129,18 +143,41 @@ class Simulation:
             owner = f"owner-{n % 2}" if shared else name
             wishes = scenarios.grouped(self.more, wishes)
             wishes = scenarios.preemptible(Random(f"preemptible {self.seed} {n}"), wishes)
+            wishes = lenders.wishes_of(self.lent, wishes, self.specs)
             if wishes.group and self.more.random() < 0.5:
                 owner = f"project-{n % 2}/{owner}"  # whose groups are those of the project
             hands = Random(f"hands {self.seed} {n}")
             client = Client(self, name, owner, Random(self.random.random()), wishes, hands)
+            if self.booked:
+                self._may_book(client, n)
             self.offers.setdefault(owner, [])
             self.clients.append(client)
             self._later(self.random.randrange(2 * SECOND), self._step(client.run()))
         self.working = len(self.clients)
         self._later(self.random.randrange(20 * SECOND), self._step(self._operator(), False))
+        if self.booked:
+            steps = bookers.operators(
+                self.books, self.specs, self._wall, self._bookings, lambda: self.faulty
+            )
+            self._later(self.books.randrange(10 * SECOND), self._step(steps, False))
         self._later(ALIVE, self._beat)
         if self.liveness:
             self._later(self.until - self.now, self._heal)
+
+    def _may_book(self, client: Client, n: int) -> None:
+        random = Random(f"books {self.seed} {n}")
+        borrow = random.choice([None, None, SECOND, 3 * SECOND])
+        client.wishes = replace(client.wishes, borrow=borrow)
+        if random.random() < 0.6:
+            client.booker = bookers.Booker(random, self.specs, self._wall, self.known)
+
+    def _wall(self) -> int:
+        return self.now + self.wall_ahead
+
+    def _bookings(self) -> list[Booking]:
+        """Return those that are not over."""
+        there = self.memory.bookings.values()
+        return [one for one in there if one.cancelled_at is None and one.ends_at > self._wall()]
 
     def _later(self, after: int, event: Callable[[], None]) -> None:
         heapq.heappush(self.events, (self.now + after, next(self.numbers), event))
@@ -372,7 +409,9 @@ class Simulation:
         if limit is not None and pool is not None and pool.spec.quota is None:
             # Now and then more room and a quota at once: it counts what was held without one.
             limit, quota = self.random.choice([(limit, quota), (6, 1)])
-        return structs.replace(spec, limit=limit, quota=quota, pacing=scenarios.pacing(self.random))
+        pacing = scenarios.pacing(self.random)
+        spec = lenders.changed(self.lent, spec)
+        return structs.replace(spec, limit=limit, quota=quota, pacing=pacing)
 
     def _put_right(self, names: list[str]) -> Steps:
         for name in names:

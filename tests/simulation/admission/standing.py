@@ -15,7 +15,8 @@ from tests.simulation.admission.line import place_of
 GRANTED = ("token", "granted_at", "slots")
 """The values fixed by a grant."""
 
-FIXED = ("owner", "key", "digest", "arrival", "asked_at", "pull", "newest", "group", "alternatives")
+ASKED = ("owner", "key", "digest", "pull", "group", "alternatives", "booking", "borrow")
+FIXED = (*ASKED, "arrival", "asked_at", "newest")
 """The values fixed by a request. Priority and force: see `as_operators_want`; needs: `needs`."""
 
 
@@ -63,7 +64,10 @@ def as_operators_want(places: list[int], forced: bool, after: Lease, told: list[
 
 
 def first_in_line(books: Books, told: list[Any]) -> None:
-    """I8: who is moved to the front precedes all others of its lines, but those decided later."""
+    """I8: who is moved to the front precedes all others of its lines, but those decided later.
+
+    Tickets with bookings are ahead of all others.
+    """
     for index, one in enumerate(told):
         if not isinstance(one.call, do.Move) or one.call.priority is not None or one.refused:
             continue
@@ -75,7 +79,7 @@ def first_in_line(books: Books, told: list[Any]) -> None:
         place = place_of(book.seen)
         for other in books.waiting():
             meets = other.id not in later and any(need.pool in pools for need in other.needs)
-            ahead = place_of(other) < place
+            ahead = place_of(other) < place and other.booking is None
             claim(not meets or not ahead, "I8", one.call.lease, "is not first:", other.id)
 
 
@@ -152,6 +156,7 @@ def limits(books: Books, granted: list[Lease]) -> None:
     holding = books.granted()
     for name in {need.pool for lease in granted for need in lease.needs}:
         occupied, limit = units_in(holding, name), books.limit(name)
+        limit += books.pools[name].spec.borrowing  # what of it is lent: see `cohorts.within`
         claim(occupied <= limit, "I1", name, "has", occupied, "of", limit)
     claim(books.in_ledger() <= books.capacity, "I1", "the ledger is overcommitted")
 
