@@ -161,7 +161,7 @@ def test_the_file_over_http(native: Native) -> None:
     assert answer.headers["content-type"] == "text/calendar; charset=utf-8"
     assert answer.headers["x-content-type-options"] == "nosniff"
     found = events(answer.body.decode())
-    assert [event["UID"].split("-2")[0] for event in found] == [made["id"]] * 3
+    assert [event["UID"].startswith(f"{made['id']}-2") for event in found] == [True] * 3
     assert {event["SUMMARY"] for event in found} == {f"admin: 1 of {pool} (a; b)"}
     for refused in (f"format=ics&cursor={made['id']}", "format=xml"):
         assert native.ask("GET", f"/v1/bookings?{refused}").status == 400
