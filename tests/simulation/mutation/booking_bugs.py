@@ -175,7 +175,7 @@ BOOKING_BUGS = (
         "two bookings wait for each other",
         f"{CALENDAR}/booked_pools.py",
         "return self._profile(name).kept() if self._has(name) and booking is None else 0",
-        'return self._profile(name).kept(booking or "") if self._has(name) else 0',
+        "return self._profile(name).kept() if self._has(name) else 0",
         BOOKINGS,
     ),
     Bug(

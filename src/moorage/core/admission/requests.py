@@ -269,16 +269,21 @@ def request_again(
     )
 
 
-def _check_words(request: LeaseRequest) -> None:
-    if not 1 <= len(request.key) <= KEY_LENGTH_MAX:
+def check_key(owner: str, key: str) -> None:
+    """Raise INVALID unless an owner and an idempotency key can be stored, and shown."""
+    if not 1 <= len(key) <= KEY_LENGTH_MAX:
         raise Error(Code.INVALID, f"key must have 1 to {KEY_LENGTH_MAX} characters.")
-    check_plain("key", request.key)
-    check_plain("owner", request.owner)
-    if len((request.owner + request.key).encode("utf-8", "surrogatepass")) > ASKED_BYTES_MAX:
+    check_plain("key", key)
+    check_plain("owner", owner)
+    if len((owner + key).encode("utf-8", "surrogatepass")) > ASKED_BYTES_MAX:
         raise Error(
             Code.INVALID,
             f"owner and key together must have at most {ASKED_BYTES_MAX} bytes in UTF-8.",
         )
+
+
+def _check_words(request: LeaseRequest) -> None:
+    check_key(request.owner, request.key)
     if abs(request.priority) > PRIORITY_MAX:
         raise Error(Code.INVALID, f"priority must be from -{PRIORITY_MAX} to {PRIORITY_MAX}.")
     if not 0 < request.patience <= PATIENCE_SECONDS_MAX * SECOND:

@@ -63,7 +63,7 @@ class Following:
         self._transport = transport
         self._admission = Admission(transport)
         self._leases = Leases(transport)
-        self.hook = self._hook = hook
+        self.hook = hook
         self._file = file
         self._stopped = stopped
         self._tell = say
@@ -93,11 +93,8 @@ class Following:
             except ChangesGoneError:
                 self._say("changes were missed: posting the present state of its leases")
                 self._place = Place("", None if self._place is None else self._place.seen)
-            except (
-                MoorageError,
-                StrangeAnswerError,
-                OSError,
-            ) as error:  # OSError: the place cannot be stored
+            # OSError: the place cannot be stored.
+            except (MoorageError, StrangeAnswerError, OSError) as error:
                 self._say(f"trying again: {error}")
                 self._stopped.wait(pause)
                 pause = min(2 * pause, PAUSE_SECONDS_MAX)
@@ -137,7 +134,7 @@ class Following:
     def _post_present(self, seen: datetime | None) -> None:
         """Post the grants that are valid, and the ends since the newest event that was posted."""
         as_of, cursor = "", None
-        labels = None if self._hook.pools else {LABEL: self._hook.name}
+        labels = None if self.hook.pools else {LABEL: self.hook.name}
         while True:
             page = self._admission.leases_page(labels=labels, cursor=cursor)
             as_of = as_of or page.as_of
@@ -157,7 +154,7 @@ class Following:
         """Post what has happened to a lease, if it concerns the hook and is new."""
         if lease.state != "granted":
             self._granted.pop(lease.id, None)
-        event = self._hook.event(lease)
+        event = self.hook.event(lease)
         if event is None:
             return
         if event == "granted":
@@ -174,7 +171,7 @@ class Following:
     def _deliver(self, event: Event, lease: LeaseOf) -> None:
         """Post until it is taken, refused for good, or not true any more."""
         pause, since = PAUSE_SECONDS, elapsed()
-        instructs = event == "granted" and self._hook.attend
+        instructs = event == "granted" and self.hook.attend
         while not self._stopped.is_set():
             if instructs and not self._is_granted(lease):
                 self._say(f"lease {lease.id} is granted no longer: not posted")
@@ -210,12 +207,12 @@ class Following:
 
     def _sent(self, event: Event, lease: LeaseOf) -> Answer:
         try:
-            post = self._hook.post(event, lease, round(instant_of(instant()).timestamp()))
+            post = self.hook.post(event, lease, round(instant_of(instant()).timestamp()))
         except UnfilledError as error:
             return Answer(Verdict.REFUSED, str(error))
         except (SecretError, ValueError) as error:
             return Answer(Verdict.LATER, str(error))
-        return send(self._hook, post)
+        return send(self.hook, post)
 
     def _is_granted(self, lease: LeaseOf) -> bool:
         """Return whether a lease is granted. This look does not confirm the grant."""

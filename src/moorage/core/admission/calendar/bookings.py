@@ -22,7 +22,7 @@ from moorage.core.admission.calendar.profile import FOREVER, Profile, kept_spans
 from moorage.core.admission.facts import Changes, Facts
 from moorage.core.admission.model import Lease, Need, Pool, first_end
 from moorage.core.admission.owners import project_of
-from moorage.core.admission.requests import LeaseRequest, check_duration, pools_of
+from moorage.core.admission.requests import LeaseRequest, check_duration, check_key, pools_of
 from moorage.core.admission.sharing import fair_share
 from moorage.core.admission.units import limit_asked, units_by_pool
 from moorage.core.clock import DAY, HOUR, Instant
@@ -30,14 +30,12 @@ from moorage.core.counting import counted
 from moorage.core.errors import Code, Error
 from moorage.core.ids import BookingId
 from moorage.core.limits import (
-    ASKED_BYTES_MAX,
     BOOKED_AHEAD_MAX_DAYS,
     BOOKED_WINDOWS_MAX,
     BOOKER_SHARE,
     BOOKINGS_MAX,
     DETAIL_LENGTH_MAX,
     DURATION_SECONDS_MAX,
-    KEY_LENGTH_MAX,
     MAX_INT,
     NEEDS_MAX,
     OFFERS_DAYS_MAX,
@@ -303,15 +301,7 @@ def _of(facts: Facts, pool: str) -> list[Booking]:
 
 
 def _check_words(wanted: Booking) -> None:
-    if not 1 <= len(wanted.key) <= KEY_LENGTH_MAX:
-        raise Error(Code.INVALID, f"key must have 1 to {KEY_LENGTH_MAX} characters.")
-    check_plain("key", wanted.key)
-    check_plain("owner", wanted.owner)
-    if len((wanted.owner + wanted.key).encode("utf-8", "surrogatepass")) > ASKED_BYTES_MAX:
-        raise Error(
-            Code.INVALID,
-            f"owner and key together must have at most {ASKED_BYTES_MAX} bytes in UTF-8.",
-        )
+    check_key(wanted.owner, wanted.key)
     if len(wanted.note) > DETAIL_LENGTH_MAX:
         raise Error(Code.INVALID, f"note must have at most {DETAIL_LENGTH_MAX} characters.")
     check_plain("note", wanted.note)

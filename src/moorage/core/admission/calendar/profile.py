@@ -14,7 +14,7 @@ neither. Source: docs/decisions/0065-bookings.md.
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 from moorage.core.admission.booking_model import Booking, Window, of_pool
 from moorage.core.admission.facts import Facts
@@ -80,13 +80,10 @@ class Profile:
         self._windows.append((start, end, units))
         self._forget()
 
-    def kept(self, without: Callable[[str], bool] = lambda _: False) -> int:
-        """Return the units that bookings keep now; not those `without`."""
-        return sum(
-            max(0, self._units[key] - self._held_at(key, self._at))
-            for key in self._keeping
-            if not without(key)
-        )
+    def kept(self) -> int:
+        """Return the units that bookings keep now."""
+        at = self._at
+        return sum(max(0, self._units[key] - self._held_at(key, at)) for key in self._keeping)
 
     def held_by(self, booking: str) -> int:
         """Return the units that leases of a booking have now, or that rest after one."""
