@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, StorageState, sync_playwright
 
 from tests.browser.example_ledger import ExampleLedger
 from tests.browser.watched_page import WatchedPage
@@ -13,6 +13,7 @@ from tests.e2e.support.server import serve
 from tests.faces.v1.native import Native
 
 Open = Callable[..., WatchedPage]
+Sessions = dict[str, StorageState]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -49,16 +50,29 @@ def secrets(ledger: ExampleLedger) -> dict[str, str]:
     return {role: ledger.native.token(role) for role in ("reader", "operator", "admin")}
 
 
+@pytest.fixture(scope="session")
+def sessions(browser: Browser, ledger: ExampleLedger, secrets: dict[str, str]) -> Sessions:
+    """Return the cookies of a reader of each role, who has signed in with the form."""
+    found: Sessions = {}
+    for role, secret in secrets.items():
+        context = browser.new_context()
+        WatchedPage(context.new_page(), ledger.url).sign_in(secret)
+        found[role] = context.storage_state()
+        context.close()
+    return found
+
+
 @pytest.fixture
-def open_page(
-    browser: Browser, ledger: ExampleLedger, secrets: dict[str, str], tmp_path: Path
-) -> Iterator[Open]:
-    """Return a function that opens a page as a reader with a role who is signed in."""
+def open_page(browser: Browser, ledger: ExampleLedger, sessions: Sessions) -> Iterator[Open]:
+    """Return a function that opens a page as a reader with a role who is signed in, or as nobody.
+
+    The session is shared with other tests: who signs out opens a page as nobody, and signs in.
+    """
     contexts: list[BrowserContext] = []
 
     def opened(
         path: str,
-        role: str = "admin",
+        role: str | None = "admin",
         *,
         theme: str = "light",
         width: int = 1440,
@@ -69,10 +83,10 @@ def open_page(
             color_scheme="dark" if theme == "dark" else "light",
             java_script_enabled=script,
             reduced_motion="reduce",
+            storage_state=sessions[role] if role else None,
         )
         contexts.append(context)
         watched = WatchedPage(context.new_page(), ledger.url)
-        watched.sign_in(secrets[role])
         watched.go(path)
         return watched
 

@@ -1,9 +1,10 @@
-"""Every page, in both themes, at three widths, with and without JavaScript."""
+"""Every page, in both themes, at four widths, with and without JavaScript."""
 
 import pytest
 
 from tests.browser.conftest import Open
 from tests.browser.example_ledger import ExampleLedger
+from tests.browser.phone import PHONE, fits_on_a_phone
 
 PAGES = (
     "overview",
@@ -47,22 +48,28 @@ PAGES = (
 SHOWN_FIRST = ("booking-new", "booking-change", "booking-cancel")
 NOT_LIVE = ("what-if", "claim", "undo", "undo-refused", "find", *SHOWN_FIRST, *PAGES[-4:])
 WIDTHS = (360, 768, 1440)
+COLOURS = ("color-contrast", "link-in-text-block")
+"""The rules of axe-core that look at colours."""
 
 
 @pytest.mark.parametrize("name", PAGES)
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_a_page_is_accessible_and_fits(
-    open_page: Open, ledger: ExampleLedger, name: str, theme: str
-) -> None:
+def test_a_page_is_accessible_and_fits(open_page: Open, ledger: ExampleLedger, name: str) -> None:
     """axe-core finds nothing, nothing is wider than the window, and no error is reported."""
-    watched = open_page(ledger.pages[name], theme=theme, width=WIDTHS[-1])
+    watched = open_page(ledger.pages[name], width=WIDTHS[-1])
     if name not in NOT_LIVE:
         watched.live()
     for width in WIDTHS:
         watched.page.set_viewport_size({"width": width, "height": 900})
-        watched.picture(f"{name}-{theme}-{width}")
+        watched.picture(f"{name}-light-{width}")
         assert watched.overflow() == [], width
         assert watched.violations() == [], width
+    # The themes differ in colours, at any width.
+    watched.page.emulate_media(color_scheme="dark")
+    watched.picture(f"{name}-dark-{width}")
+    assert watched.violations(*COLOURS) == []
+    watched.page.set_viewport_size({"width": PHONE, "height": 900})
+    watched.picture(f"{name}-phone")
+    fits_on_a_phone(watched)
     assert watched.problems == []
 
 
@@ -91,9 +98,12 @@ def test_a_ticket_says_what_each_alternative_waits_for(
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_the_sign_in_page_is_accessible(open_page: Open, ledger: ExampleLedger, theme: str) -> None:
-    """Also with an error on it."""
-    watched = open_page("/ui", theme=theme)
+def test_the_sign_in_page_is_accessible(
+    open_page: Open, ledger: ExampleLedger, secrets: dict[str, str], theme: str
+) -> None:
+    """After a session has ended, and with an error on it."""
+    watched = open_page("/ui/sign-in", role=None, theme=theme)
+    watched.sign_in(secrets["reader"])
     watched.page.click("text=Sign out")
     watched.page.wait_for_url(f"{ledger.url}/ui/sign-in")
     watched.page.fill("#token", "wrong")
@@ -118,5 +128,8 @@ def test_the_checks_find_faults(open_page: Open, ledger: ExampleLedger) -> None:
     )
     found = " ".join(watched.violations())
     assert "color-contrast" in found
+    colours = " ".join(watched.violations(*COLOURS))
+    assert "color-contrast" in colours
+    assert "label" not in colours
     assert "label" in found
     assert watched.overflow() != []

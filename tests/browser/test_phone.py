@@ -1,52 +1,10 @@
-"""Every page on a phone: a short header, and nothing that is only seen by scrolling sideways."""
+"""Narrow screens: a short header, and nothing that is only seen by scrolling sideways."""
 
 import pytest
 
 from tests.browser.conftest import Open
 from tests.browser.example_ledger import POOL, ExampleLedger
-from tests.browser.test_pages import PAGES
-from tests.browser.watched_page import WatchedPage
-
-WIDTH = 390
-HEADER_MAX = 100.0
-
-SIDEWAYS = """() => [...document.querySelectorAll("main *")]
-    .filter((one) => getComputedStyle(one).overflowX === "auto")
-    .filter((one) => one.scrollWidth > one.clientWidth)
-    .map((one) => `${one.getAttribute("aria-label")}: ${one.scrollWidth} > ${one.clientWidth}`)"""
-"""Returns the parts of a page that hide something beside them."""
-
-HEADER = """() => {
-    const inside = (one) => {
-        const {left, right, width} = one.getBoundingClientRect();
-        return width > 0 && left >= 0 && right <= innerWidth;
-    };
-    const here = (selector) => [...document.querySelectorAll(`header ${selector}`)].map(inside);
-    return {
-        height: document.querySelector("header").offsetHeight,
-        find: here(".find input"), out: here(".reader button"), current: here("[aria-current]"),
-    };
-}"""
-"""Returns the height of the header, and whether the reader sees what matters in it."""
-
-
-def fits(watched: WatchedPage) -> None:
-    """Check a page, as a reader with a phone sees it."""
-    header = watched.page.evaluate(HEADER)
-    assert header["height"] <= HEADER_MAX
-    assert (header["find"], header["out"]) == ([True], [True])
-    assert all(header["current"])
-    assert watched.overflow() == []
-    assert watched.page.evaluate(SIDEWAYS) == []
-
-
-@pytest.mark.parametrize("name", PAGES)
-def test_a_page_fits_on_a_phone(open_page: Open, ledger: ExampleLedger, name: str) -> None:
-    """The search, the way out and the current section are seen, and each table as a whole."""
-    watched = open_page(ledger.pages[name], width=WIDTH)
-    watched.picture(f"{name}-phone")
-    fits(watched)
-    assert watched.problems == []
+from tests.browser.phone import HEADER, HEADER_MAX, PHONE, SIDEWAYS, fits_on_a_phone
 
 
 @pytest.mark.parametrize("width", [560, 680, 844, 1024, 1100, 1280])
@@ -66,7 +24,7 @@ def test_the_header_is_short_at_any_width(open_page: Open, width: int) -> None:
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_a_trial_fits_on_a_phone(open_page: Open, theme: str) -> None:
     """What an action will do, and its button; its tab says what it is about."""
-    watched = open_page(f"/ui/pools/{POOL}", theme=theme, width=WIDTH)
+    watched = open_page(f"/ui/pools/{POOL}", theme=theme, width=PHONE)
     page = watched.page
     page.click("summary:has-text('Change limit and pacing')")
     page.fill("input[name=limit]", "7")
@@ -74,19 +32,19 @@ def test_a_trial_fits_on_a_phone(open_page: Open, theme: str) -> None:
     page.wait_for_selector("button.danger")
     watched.picture(f"trial-phone-{theme}")
     assert page.title() == f"Change limit and pacing of {POOL} · Moorage"
-    fits(watched)
+    fits_on_a_phone(watched)
     assert watched.violations() == []
     assert watched.problems == []
 
 
 def test_a_missing_page_keeps_the_navigation(open_page: Open, ledger: ExampleLedger) -> None:
     """Its sections, its search box and its shortcuts work."""
-    watched = open_page("/ui", width=WIDTH)
+    watched = open_page("/ui", width=PHONE)
     page = watched.page
     for path in ("/ui/nothing", "/ui/leases/nothing", "/ui/leases?older=soon"):
         page.goto(ledger.url + path)
         assert page.locator("main [role=alert]").is_visible()
-        fits(watched)
+        fits_on_a_phone(watched)
         assert watched.violations() == []
     page.keyboard.press("g")
     page.keyboard.press("p")
@@ -97,7 +55,7 @@ def test_a_missing_page_keeps_the_navigation(open_page: Open, ledger: ExampleLed
 def test_the_verdict_is_seen_at_once(open_page: Open, ledger: ExampleLedger) -> None:
     """Whether it fits is said above the form, which is longer than a screen."""
     for name in ("fit", "fit-found"):
-        watched = open_page(ledger.pages[name], width=WIDTH)
+        watched = open_page(ledger.pages[name], width=PHONE)
         alarm = watched.page.locator("main .alarm").first
         alarm.wait_for()
         box = alarm.bounding_box()
@@ -107,7 +65,7 @@ def test_the_verdict_is_seen_at_once(open_page: Open, ledger: ExampleLedger) -> 
 
 def test_the_checks_find_faults(open_page: Open, ledger: ExampleLedger) -> None:
     """The control: a wide table, a high header, and a section out of sight are found."""
-    watched = open_page(ledger.pages["api"], width=WIDTH)
+    watched = open_page(ledger.pages["api"], width=PHONE)
     watched.page.evaluate(
         """() => {
             const wide = document.createElement("p");

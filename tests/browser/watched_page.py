@@ -76,13 +76,12 @@ class WatchedPage:
         """Keep a picture of the whole page, for people to look at."""
         self.page.screenshot(path=Path(os.environ["PICTURES"], f"{name}.png"), full_page=True)
 
-    def violations(self) -> list[str]:
-        """Return what axe-core finds."""
+    def violations(self, *rules: str) -> list[str]:
+        """Return what axe-core finds, by these of its rules or by all."""
         # Playwright runs it beside the page, where its policy does not apply.
         self.page.evaluate(axe())
-        found: dict[str, Any] = self.page.evaluate(
-            "axe.run(document, {resultTypes: ['violations']})"
-        )
+        options = {"resultTypes": ["violations"], **({"runOnly": [*rules]} if rules else {})}
+        found: dict[str, Any] = self.page.evaluate("options => axe.run(document, options)", options)
         return [
             f"{one['id']}: {node['html'][:160]} {node.get('failureSummary', '')[:300]}"
             for one in found["violations"]

@@ -3,10 +3,12 @@
 const keys = document.getElementById("keys");
 const typing = (node) => node.matches?.("input, textarea, select, [contenteditable]");
 
-// On a phone the sections scroll: the current one is shown.
+// On a phone the sections scroll: the current one is shown, also after the phone is turned.
 const sections = document.querySelector("header nav");
 const current = sections?.querySelector("[aria-current]");
-if (current) sections.scrollLeft = current.offsetLeft - (sections.clientWidth - current.offsetWidth) / 2;
+if (current) new ResizeObserver(() => {
+  sections.scrollLeft = current.offsetLeft - (sections.clientWidth - current.offsetWidth) / 2;
+}).observe(sections);
 
 let going = 0; // until when a second letter names a section
 
