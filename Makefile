@@ -42,6 +42,7 @@ SOURCES := src tests bench demo contrib docs/site
 # `make thorough` has three, whose tests wait less and need more memory; others have one for each core.
 WORKERS ?= 4
 THOROUGH_WORKERS ?= 3
+THOROUGH_SEEDS ?= rest
 BUSY_WORKERS ?= 2
 PYTEST := $(BIN)/python -m pytest
 CONFORMANCE = $(CONFORMANCE_VENV)/bin/python -m tests.conformance
@@ -108,7 +109,7 @@ quick: $(VENV)/dev.stamp ## Run what tells most in little time: rules, stores on
 
 thorough: $(VENV)/dev.stamp $(CONFORMANCE_VENV)/stamp ## Run what `make test` leaves out: the other seeds, the suite on PostgreSQL and with agents
 	@failed=0; \
-	MOORAGE_SEEDS=rest $(PYTEST) -q -n $(THOROUGH_WORKERS) --dist worksteal $(ARGS) || failed=1; \
+	MOORAGE_SEEDS=$(THOROUGH_SEEDS) $(PYTEST) -q -n $(THOROUGH_WORKERS) --dist worksteal $(ARGS) || failed=1; \
 	$(MAKE) --no-print-directory --keep-going -j 2 --output-sync=target conformance-postgresql conformance-agents || failed=1; \
 	exit $$failed
 

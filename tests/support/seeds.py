@@ -1,8 +1,8 @@
-"""How much of a randomised test is played: a share in `make test`, the rest in CI, more in a soak.
+"""How much of a randomised test is played: a share in `make test`, another one in CI, all in a soak.
 
-`MOORAGE_SEEDS` is `share`, the default, `rest` or `all`. The share is another one for each commit;
-`share:2` and `rest:2` are for one of 0 to 3. It holds for every test with a parameter `seed` or
-`seeds`.
+`MOORAGE_SEEDS` is `share`, the default, `second`, the share after it, `rest`, all other shares, or
+`all`. The share is another one for each commit; `share:2` and `rest:2` are for one of 0 to 3. It
+holds for every test with a parameter `seed` or `seeds`.
 `MOORAGE_SEED` plays one seed, as a failure names it. With `MOORAGE_SOAK`, new seeds follow for
 `MOORAGE_SOAK_SECONDS`.
 """
@@ -19,6 +19,9 @@ import pytest
 SHARES = 4
 """`make test` plays one of this many shares."""
 
+PLAYED = {"share": {0}, "second": {1}, "rest": {1, 2, 3}}
+"""The shares of each lane, counted from the one whose turn it is."""
+
 SOAK = bool(os.environ.get("MOORAGE_SOAK"))
 SOAK_SECONDS = float(os.environ.get("MOORAGE_SOAK_SECONDS", "600"))
 LANES = "MOORAGE_SEEDS"
@@ -30,8 +33,8 @@ def lane() -> tuple[str, int]:
     """Return what is played, and the number of the share. Raises pytest.UsageError."""
     asked = os.environ.get(LANES, "all:0")
     what, _, turn = asked.partition(":")
-    if what not in ("share", "rest", "all") or turn not in map(str, range(SHARES)):
-        raise pytest.UsageError(f"{LANES} must be share, rest or all, not {asked!r}")
+    if what not in ("share", "second", "rest", "all") or turn not in map(str, range(SHARES)):
+        raise pytest.UsageError(f"{LANES} must be share, second, rest or all, not {asked!r}")
     return what, int(turn)
 
 
@@ -96,9 +99,9 @@ def leave_out(items: Sequence[pytest.Item]) -> tuple[list[pytest.Item], list[pyt
             return what != "share"
         if values := known[_test_of(item)]:
             shares = min(SHARES, len(values))
-            chosen = values.index(_seed_of(item)) % shares == turn % shares
-            return what == "all" or chosen == (what == "share")
-        return what != "rest" or "played_in_part" in marks
+            after = (values.index(_seed_of(item)) - turn) % shares
+            return what == "all" or after in PLAYED[what]
+        return what in ("share", "all") or "played_in_part" in marks
 
     kept: list[pytest.Item] = []
     left_out: list[pytest.Item] = []
