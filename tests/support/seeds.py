@@ -1,4 +1,4 @@
-"""How much of a randomised test is played: a share in `make test`, another one in CI, all in a soak.
+"""How much of a randomised test is played: a share in `make test`, one more in CI, all in a soak.
 
 `MOORAGE_SEEDS` is `share`, the default, `second`, the share after it, `rest`, all other shares, or
 `all`. The share is another one for each commit; `share:2` and `rest:2` are for one of 0 to 3. It
