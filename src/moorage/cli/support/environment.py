@@ -16,7 +16,7 @@ ALSO = {
     "MOORAGE_SOAK": "1: run the tests for longer, with new seeds; set by `make soak`",
     "MOORAGE_SOAK_SECONDS": "how long the simulator runs under `make soak`",
     "MOORAGE_SEED": "the seed of randomised tests, to repeat a run",
-    "MOORAGE_SEEDS": "which seeds the tests play: share (another one for each commit), second, rest or all",
+    "MOORAGE_SEEDS": "which seeds tests play: share (another for each commit), second, rest or all",
     "MOORAGE_TEST_PYTHON": "the Python that tests run the single file with",
 }
 """Variables besides those of the settings, with their meaning."""
