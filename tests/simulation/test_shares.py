@@ -1,20 +1,27 @@
-"""`make test` and the rest of CI together play every seed once."""
-
-import os
-import subprocess
-import sys
-from functools import cache
-from pathlib import Path
+"""`make test` and `make thorough` together play every seed once, and CI half of them."""
 
 import pytest
 
 from tests.support import seeds
 from tests.support.seeds import LANES, SHARES, portion, take_turn
 
+RANDOMISED = """
+import pytest
+def test_plain(): pass
+@pytest.mark.thorough
+def test_long(): pass
+@pytest.mark.played_in_part
+def test_fuzzer(): pass
+@pytest.mark.parametrize("seed", range(10))
+def test_many(seed): pass
+@pytest.mark.parametrize("seeds", [[0, 1], [2, 3]])
+def test_few(seeds): pass
+"""
+
 
 def test_fuzzers_send_an_eighth(monkeypatch: pytest.MonkeyPatch) -> None:
     """Their requests are drawn again for the rest."""
-    for lane, sent in (("share:0", 10), ("rest:0", 80), ("all:0", 80)):
+    for lane, sent in (("share:0", 10), ("second:0", 80), ("rest:0", 80), ("all:0", 80)):
         monkeypatch.setenv(LANES, lane)
         assert portion(80) == sent
 
@@ -30,44 +37,61 @@ def test_the_turn_is_the_same_in_all_processes(monkeypatch: pytest.MonkeyPatch) 
     assert seeds.lane()[1] != first[1]
 
 
-@pytest.mark.parametrize("lane", ["", "shares", "share:4", "rest:x", "all:-1"])
+@pytest.mark.parametrize("lane", ["", "shares", "share:4", "second:4", "rest:x", "all:-1"])
 def test_other_words_are_refused(monkeypatch: pytest.MonkeyPatch, lane: str) -> None:
     """A misspelt lane would leave out tests."""
     monkeypatch.setenv(LANES, lane)
-    with pytest.raises(pytest.UsageError, match="must be share, rest or all"):
+    with pytest.raises(pytest.UsageError, match="must be share, second, rest or all"):
         take_turn()
 
 
-FILES = (
-    "tests/core/ledger/search/test_against_naive.py",
-    "tests/simulation/admission/test_slots.py",
-)
-"""One has a parameter `seed`, the other `seeds`."""
+class Collected:
+    """A plugin of pytest that keeps what was collected."""
+
+    items: list[pytest.Item]
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Called by pytest."""
+        self.items = session.items
 
 
-@cache
-def collected(lanes: str) -> set[str]:
-    """Return the tests of these files that a lane runs."""
-    words = ["-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", *FILES]
-    done = subprocess.run(
-        [sys.executable, *words],
-        cwd=Path(__file__).parents[2],
-        env={**os.environ, LANES: lanes},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return {line for line in done.stdout.splitlines() if "::" in line}
+@pytest.fixture(scope="module")
+def items(tmp_path_factory: pytest.TempPathFactory) -> list[pytest.Item]:
+    """Return tests as pytest collects them: without seeds, and with many and few of them."""
+    file = tmp_path_factory.mktemp("randomised") / "test_randomised.py"
+    file.write_text(RANDOMISED)
+    words = ["--collect-only", "-q", "-c", "/dev/null", "-p", "no:cacheprovider", "-W", "ignore"]
+    collected = Collected()
+    assert pytest.main([*words, str(file)], plugins=[collected]) == 0
+    return collected.items
+
+
+def played(items: list[pytest.Item], monkeypatch: pytest.MonkeyPatch, lane: str) -> set[str]:
+    """Return the names of the tests that a lane plays."""
+    monkeypatch.setenv(LANES, lane)
+    return {item.name for item in seeds.leave_out(items)[0]}
 
 
 @pytest.mark.parametrize("turn", range(SHARES))
-def test_every_seed_is_played_once(turn: int) -> None:
+def test_every_seed_is_played_once(
+    items: list[pytest.Item], monkeypatch: pytest.MonkeyPatch, turn: int
+) -> None:
     """Whatever the turn, the share and the rest are all; tests without seeds are in the share."""
-    share, rest, both = map(collected, (f"share:{turn}", f"rest:{turn}", "all"))
-    assert share | rest == both
-    assert not share & rest
-    assert len(rest) > len(share)
-    assert all("[" in one for one in rest)
-    for file in FILES:
-        assert any(one.startswith(file) for one in share)
-        assert any(one.startswith(file) for one in rest)
+    share, second, rest, both = (
+        played(items, monkeypatch, f"{lane}:{turn}") for lane in ("share", "second", "rest", "all")
+    )
+    assert share | rest == both == {item.name for item in items}
+    assert share & rest == {"test_fuzzer"}
+    assert "test_plain" in share
+    assert {"test_long", "test_fuzzer"} < second < rest
+
+
+@pytest.mark.parametrize("lane", ["share", "second"])
+def test_every_seed_has_its_turn(
+    items: list[pytest.Item], monkeypatch: pytest.MonkeyPatch, lane: str
+) -> None:
+    """After as many turns as there are shares, a lane has played all seeds."""
+    turns = [played(items, monkeypatch, f"{lane}:{turn}") for turn in range(SHARES)]
+    seeded = {item.name for item in items if "[" in item.name}
+    assert seeded <= set().union(*turns)
+    assert all(not seeded <= turn for turn in turns), "the control: one turn plays some of them"
