@@ -60,6 +60,7 @@ class ServiceSimulation(Simulation):
     """One seed around a service. `memory` has what the service has acknowledged."""
 
     shared = False
+    looks_ahead = 0.0
 
     def __init__(self, seed: int, folder: Path) -> None:
         super().__init__(seed)
