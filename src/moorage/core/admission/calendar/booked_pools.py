@@ -47,8 +47,8 @@ class BookedPools:
         """The wall clock, for what is written in calendars."""
         self._bookings = dict(draft.facts.bookings)
         """As this pass has changed them."""
-        self._ends = {name: self._until(name) for name in draft.facts.holding}
-        """By pool, when its last booking ends; None: it has none any more."""
+        self._ends: dict[str, Instant | None] = {}
+        """By pool, what `_until` has found."""
         self._profiles: dict[str, Profile] = {}
         self._answered: dict[BookingId, int] = {}
         """How many tickets of a booking this pass has granted."""
@@ -64,18 +64,25 @@ class BookedPools:
                 # In its other pools, too, tickets may start now: another batch looks at them.
                 others = {need.pool for need in one.needs} - self._facts.pools.keys()
                 self._draft.changes.unfinished |= others
-        for name, until in self._ends.items():
+        for name in self._facts.holding:
             pool = self._facts.pools.get(name)
-            if pool is not None and until != pool.booked_until:
+            if pool is not None and (until := self._until(name)) != pool.booked_until:
                 self._draft.changes.pools[name] = structs.replace(pool, booked_until=until)
 
     def _until(self, name: str) -> Instant | None:
-        """Return when the last booking of a pool ends; the wall clock may have gone back to one."""
+        """Return when the last booking of a pool ends; None: it has none any more.
+
+        The wall clock may have gone back to one that was over.
+        """
+        if name in self._ends:
+            return self._ends[name]
         ends = [one.ends_at for one in of_pool(self._bookings.values(), name)]
         pool = self._facts.pools.get(name)
         if pool is not None and pool.booked_until is not None:
             ends.append(pool.booked_until)
-        return max((end for end in ends if end > self._wall), default=None)
+        found = max((end for end in ends if end > self._wall), default=None)
+        self._ends[name] = found
+        return found
 
     def judge(self, ticket: Lease, *, plans: bool = True) -> Verdict:
         """Return whether bookings let a ticket start now. It must not be forced.
@@ -276,7 +283,7 @@ class BookedPools:
         return {name: n for name, n in units_by_pool(free).items() if self._has(name)}
 
     def _has(self, name: str) -> bool:
-        return self._ends.get(name) is not None
+        return name in self._facts.holding and self._until(name) is not None
 
     def _lasts(self, name: str, units: int) -> int:
         """Return for how long this many more units fit from now on."""
