@@ -7,8 +7,8 @@ ticket ends in one way, I8 order, I9 keys, I10 who may release, I11 no unit is f
 granted, I12 pacing, I13 holds, I15 stored sums, I16 time, I18 quotas, I19 slots show exactly their
 leases, I21 pauses end in time, I22 only the newest of a group waits, I23 pools on demand stay while
 they are used, I24 who takes over a lease was offered it, and nothing else of it changes, I25 what
-is kept for inspection has an end, I26 fair shares, I27 cohorts, I28 preemption, I29 bookings. I14
-and I20 are the simulation's (restarts, and an end of all faults).
+is kept for inspection has an end, I26 fair shares, I27 cohorts, I28 preemption, I29 bookings. I14,
+I20 and I30 are the simulation's (restarts, an end of all faults, and lines that nothing wakes).
 """
 
 from collections.abc import Iterator

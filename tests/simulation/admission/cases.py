@@ -2,21 +2,26 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
 from msgspec import structs
 
+from moorage.core.admission.booking_model import Window
+from moorage.core.admission.calendar import bookings
 from moorage.core.admission.facts import Changes
 from moorage.core.admission.facts import Keys as AdmissionKeys
-from moorage.core.admission.model import Lease, PoolSpec, Slot
+from moorage.core.admission.model import Lease, Need, PoolSpec, Slot
 from moorage.core.admission.requests import LeaseRequest, Proof
 from moorage.core.admission.templates import TemplateWish
-from moorage.core.ids import ConsumerId, LeaseId, ProviderId
+from moorage.core.clock import SECOND
+from moorage.core.ids import BookingId, ConsumerId, LeaseId, ProviderId
 from moorage.core.ledger.inventory import InventorySpec
 from moorage.core.service_time import When
 from moorage.service.access.audit import Actor
 from moorage.service.admission import (
+    booking_cases,
     ending,
     handing_cases,
     lease_cases,
@@ -29,13 +34,15 @@ from moorage.service.batch.use_case import UseCase
 from moorage.service.batch.world import Changes as AllChanges
 from moorage.service.batch.world import Keys, World
 from moorage.service.ledger import provider_cases
+from moorage.wire.pools.bookings import BookedUnits, BookingChange, BookingWanted
 from tests.simulation.admission import calls as do
 from tests.simulation.admission.memory import Memory
-from tests.simulation.admission.server import POOLS_MAX, pool_put
+from tests.simulation.admission.server import POOLS_MAX, booker, pool_put, windows_of
 
 CLASSES = frozenset({"VCPU"})
 OPERATOR = Actor("operator", None, "operator")
 USER = Actor("user", None, "user")
+EPOCH = datetime.fromtimestamp(0, UTC)
 PROVIDER = ProviderId("00000000-aaaa-4aaa-8aaa-aaaaaaaaaaaa")
 
 
@@ -57,6 +64,21 @@ class SlottedPut(UseCase[None]):
 
     def conclude(self, world: World, when: When) -> None:
         """Do nothing."""
+
+
+@dataclass(slots=True)
+class SeveralWindows(booking_cases.BookingAlter):
+    """Give a booking these units and windows, which need not be a series."""
+
+    needs: tuple[Need, ...] = ()
+    windows: tuple[Window, ...] = ()
+
+    def decide(self, world: World, when: When) -> AllChanges:
+        before = bookings.booking_of(world.admission, self.booking, self.by)
+        after = structs.replace(before, needs=self.needs, windows=self.windows)
+        changes, _ = bookings.change(world.admission, when.moment.at, after, self.by)
+        self.leave("booking.change", world, changes, when)
+        return AllChanges(admission=changes)
 
 
 async def provider_make(service: Service, capacity: int) -> None:
@@ -104,7 +126,42 @@ def case_of(call: do.Call, memory: Memory, new_id: Callable[[], LeaseId]) -> Use
             )
         case do.Report(lease, owner, token, result):
             return lease_cases.LeaseOutcome(lease, Proof(owner, token), result, "")
+        case do.Book() | do.Rebook() | do.Unbook():
+            return _booking_case(call, BookingId(new_id()))
     return _pool_case(call, memory)
+
+
+def _booking_case(call: do.Book | do.Rebook | do.Unbook, fresh: BookingId) -> UseCase[Any]:
+    by, actor = booker(call), OPERATOR if call.owner is None else USER
+    if isinstance(call, do.Unbook):
+        return booking_cases.BookingCancel(by, actor, call.booking)
+    (start, end), *more = call.windows
+    first = {"start": _time(start), "end": _time(end)}
+    needs = [BookedUnits(pool=need.pool, units=need.units or None) for need in call.needs]
+    if isinstance(call, do.Book):
+        wanted = BookingWanted(
+            needs=needs,
+            key=call.key,
+            **first,
+            lead=call.lead / SECOND,
+            no_show=None if call.no_show is None else call.no_show / SECOND,
+            closure=call.closure,
+            force=call.forced,
+        )
+        case = booking_cases.BookingCreate(by, actor, fresh, call.owner, wanted)
+        windows = windows_of(call.windows)
+        case.made = structs.replace(case.made, windows=windows, digest=repr(call))
+        return case
+    pools = frozenset(need.pool for need in call.needs)
+    change = BookingChange(needs=needs, **first)
+    if more:
+        windows = windows_of(call.windows)
+        return SeveralWindows(by, actor, call.booking, change, pools, call.needs, windows)
+    return booking_cases.BookingAlter(by, actor, call.booking, change, pools)
+
+
+def _time(at: int) -> datetime:
+    return EPOCH + timedelta(microseconds=at)
 
 
 def _pool_case(call: do.Call, memory: Memory) -> UseCase[Any]:
@@ -139,12 +196,14 @@ def _ask(ask: do.Ask, lease: LeaseId) -> LeaseRequest:
         group=ask.group,
         cancel_running=ask.cancel_running,
         preemptible=ask.preemptible,
+        booking=ask.booking,
+        borrow=ask.borrow,
     ).any_of(ask.any_of, in_order=ask.in_order)
 
 
 def structs_of(ask: do.Ask) -> tuple[Any, ...]:
     """Return a request without its key."""
-    asked = (*ask.options, ask.in_order, ask.preemptible)
+    asked = (*ask.options, ask.in_order, ask.preemptible, ask.booking, ask.borrow)
     return (ask.owner, asked, ask.priority, ask.ttl, ask.hold, ask.patience, ask.group)
 
 
@@ -164,6 +223,7 @@ def plain(changes: Changes) -> Changes:
         leases=leases,
         slots=dict(changes.slots),
         templates=dict(changes.templates),
+        bookings=dict(changes.bookings),
         outcomes=list(changes.outcomes),
         heard=dict(changes.heard),
         postponed=set(changes.postponed),

@@ -223,8 +223,7 @@ class Server:
     def _book(
         self, call: do.Book | do.Rebook | do.Unbook, facts: Facts, moment: Moment, wall: Instant
     ) -> Made:
-        operates = call.operates if isinstance(call, do.Book) else call.owner is None
-        by = Booker(call.owner or "", frozenset({"operator"} if operates else ()))
+        by = booker(call)
         match call:
             case do.Book():
                 made = booking_of(call, BookingId(self.new_id()), wall)
@@ -299,6 +298,12 @@ class Server:
 def is_swept(calls: list[do.Call]) -> bool:
     """Is a sweep one of these calls?"""
     return any(isinstance(call, do.Sweep) for call in calls)
+
+
+def booker(call: do.Book | do.Rebook | do.Unbook) -> Booker:
+    """Return who makes a call about a booking."""
+    operates = call.operates if isinstance(call, do.Book) else call.owner is None
+    return Booker(call.owner or "", frozenset({"operator"} if operates else ()))
 
 
 def windows_of(spans: tuple[do.Span, ...]) -> tuple[Window, ...]:

@@ -18,7 +18,8 @@ from moorage.core.admission.facts import Changes
 from moorage.core.admission.model import Lease
 from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
-from moorage.core.service_time import Moment, Timeline, When, moment_of
+from moorage.core.service_time import JUMP, Moment, Timeline, When, moment_of
+from moorage.service.admission.booking_cases import BookingView
 from moorage.service.admission.lease_cases import Sweep as SweepCase
 from moorage.service.admission.views import LeaseView
 from moorage.service.app import Service
@@ -31,7 +32,7 @@ from tests.simulation.admission import cases
 from tests.simulation.admission.books import claim
 from tests.simulation.admission.clients import SECOND
 from tests.simulation.admission.memory import Memory
-from tests.simulation.admission.server import Refused, Seen
+from tests.simulation.admission.server import Booked, Refused, Seen
 from tests.simulation.admission.simulation import START, Simulation
 from tests.store.sqlite.faulty_disk import Faulty
 
@@ -59,7 +60,7 @@ class ServiceSimulation(Simulation):
     """One seed around a service. `memory` has what the service has acknowledged."""
 
     shared = False
-    bookable = False
+    looks_ahead = 0.0
 
     def __init__(self, seed: int, folder: Path) -> None:
         super().__init__(seed)
@@ -74,6 +75,8 @@ class ServiceSimulation(Simulation):
         self.unknown_at = self.now
         """... and when."""
         self.committed: list[tuple[Changes, When]] = []
+        self.skew = 0
+        """How far service time is ahead of the wall clock."""
 
     def run(self) -> "ServiceSimulation":
         """Run it, and compare the final state."""
@@ -196,6 +199,8 @@ class ServiceSimulation(Simulation):
             return UNKNOWN if answer.code == Code.UNAVAILABLE else Refused(answer.code)
         if isinstance(answer, BaseException):
             raise answer
+        if isinstance(answer, BookingView):
+            return Booked(answer.booking.id)
         if not isinstance(answer, LeaseView):
             return None
         lease = cases.plain_lease(answer.lease)
@@ -220,12 +225,20 @@ class ServiceSimulation(Simulation):
         for number, (changes, when) in enumerate(self.committed, 1):
             self.memory.save(changes)
             swept &= number == len(self.committed)
-            self.auditor.committed(self.now, when.moment, changes, swept=swept)
+            self._note_skew(when)
+            self.auditor.committed(self.now, when.moment, changes, swept=swept, skew=self.skew)
             self.jump_unseen = False
             whole.update(changes)
         self.committed = []
         self.auditor.told = []
         return whole
+
+    def _note_skew(self, when: When) -> None:
+        """Note the skew of a batch; time that stands still, lest it run back, is none."""
+        stands = when.moment.at == self.auditor.at
+        skew = when.moment.at - when.wall
+        if not stands or not 0 < skew - self.skew <= JUMP:
+            self.skew = skew
 
     # What stands in the rows.
 
@@ -242,12 +255,17 @@ class ServiceSimulation(Simulation):
             claim(key in stored, "I14", key, "was acknowledged and is gone")
             if stored[key] != known.get(key):
                 changes.leases[key] = stored[key]
+        for booking in {*found.bookings, *self.memory.bookings}:
+            claim(booking in found.bookings, "I14", booking, "was acknowledged and is gone")
+            if found.bookings[booking] != self.memory.bookings.get(booking):
+                changes.bookings[booking] = found.bookings[booking]
         for name, slots in found.slots.items():
             for slot_name, slot in slots.items():
                 if slot != self.memory.slots[name][slot_name]:
                     changes.slots[name, slot_name] = slot
         if changes:
             claim(self.unknown, "I14", "the rows differ from what was acknowledged:", changes)
+            self.skew = timeline.skew
             self._take(changes, moment_of(timeline))
         self.unknown = []
 
@@ -276,7 +294,7 @@ class ServiceSimulation(Simulation):
                 self.auditor.decided(call, None, refused=False, ended=False)
         self.memory.save(changes)
         jumped = self.auditor.jumped
-        self.auditor.committed(self.unknown_at, moment, changes, swept=False)
+        self.auditor.committed(self.unknown_at, moment, changes, swept=False, skew=self.skew)
         self.auditor.jumped = jumped  # if the clock was set, that was after this
 
     def _may(self, call: Any) -> bool:
@@ -292,13 +310,14 @@ class ServiceSimulation(Simulation):
         state: dict[tuple[str, str], Any] = {}
         told = _asked(self.path, "SELECT kind, key, body FROM change ORDER BY revision, n")
         for kind, key, body in told:
-            if kind in ("pool", "lease", "slot"):
+            if kind in ("pool", "lease", "slot", "booking"):
                 state[kind, key] = None if body is None else json.decode(body, type=KINDS[kind])
         expected: dict[tuple[str, str], Any] = {("pool", n): p for n, p in found.pools.items()}
         for name, slots in found.slots.items():
             expected |= {("slot", f"{name}/{key}"): slot for key, slot in slots.items()}
         for key, lease in (*found.leases.items(), *found.ended.items()):
             expected["lease", key] = lease
+        expected |= {("booking", key): one for key, one in found.bookings.items()}
         for at in {*expected, *state}:
             told_of, is_so = state.get(at), expected.get(at)
             if isinstance(told_of, Lease) and isinstance(is_so, Lease):
@@ -335,6 +354,9 @@ def _rows_read(path: Path) -> tuple[Memory, Timeline]:
     for (body,) in _asked(path, "SELECT body FROM slot"):
         slot = rows.slot_from_body(body)
         found.slots.setdefault(slot.pool, {})[slot.name] = slot
+    for (body,) in _asked(path, "SELECT body FROM booking"):
+        booking = rows.booking_from_body(body)
+        found.bookings[booking.id] = booking
     leases = "SELECT body, heard_until FROM lease LEFT JOIN lease_due ON lease_due.lease = lease.id"
     for row in _asked(path, leases):
         lease = cases.plain_lease(rows.lease_from_row(row))

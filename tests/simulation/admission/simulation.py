@@ -22,7 +22,7 @@ from moorage.core.admission.booking_model import Booking
 from moorage.core.admission.facts import Changes
 from moorage.core.admission.model import Lease
 from moorage.core.ids import LeaseId
-from tests.simulation.admission import bookers, lenders, scenarios
+from tests.simulation.admission import bookers, lenders, scenarios, wakes
 from tests.simulation.admission import calls as do
 from tests.simulation.admission.auditor import Auditor
 from tests.simulation.admission.books import Violation
@@ -43,8 +43,8 @@ class Simulation:
 
     shared = True
     """May several processes serve at the same time?"""
-    bookable = True
-    """Does it know bookings?"""
+    looks_ahead = 0.1
+    """How often it looks whether anything would move before a time that is noted."""
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
@@ -68,10 +68,11 @@ class Simulation:
         self.specs = scenarios.specs_of(self.more, dict(scenarios.specs(self.random)))
         self.lent = Random(f"cohorts {seed}")
         self.books = Random(f"bookings {seed}")
+        self.ahead = Random(f"ahead {seed}")
         made = {name for name in self.specs if scenarios.is_made(name)}
         if self.lent.random() < 0.3:
             self.specs = lenders.specs_of(self.lent, self.specs, made)
-        self.booked = self.bookable and self.books.random() < 0.3
+        self.booked = self.books.random() < 0.3
         if self.booked:
             self.specs = bookers.specs_of(self.books, self.specs)
         self.clients: list[Client] = []
@@ -251,6 +252,8 @@ class Simulation:
         self._plan_sweep()
         if self.queue:
             self._later(0, self._work)
+        elif self.servers and not self.jump_unseen and self.ahead.random() < self.looks_ahead:
+            wakes.nothing_moves(self.servers[-1], self._wall(), self.now, self.ahead)
 
     def _carry_out(self, taken: list[tuple[do.Call, Callable[[Any], None]]]) -> None:
         server = self.random.choice(self.servers)
@@ -268,8 +271,8 @@ class Simulation:
         self.jump_unseen = False
         server.commit(batch, self.now)
         dies = self._chance(0.01)
-        if batch.capacity_freed:
-            self._sweep(self.memory.wanting())
+        if batch.capacity_freed or batch.changes.unfinished:
+            self._sweep(self.memory.wanting() | batch.changes.unfinished)
         for (_, reply), outcome in zip(taken, batch.outcomes, strict=True):
             if not dies:
                 reply(server.answer(batch, outcome))

@@ -4,7 +4,7 @@ B1: nothing is granted into a booking. B2: no booking exceeds the limit. B3: it 
 after a restart. B4: what nobody uses is given back. B5: nobody starves. B6: it is its owner's.
 """
 
-from tests.simulation.mutation.bug import BOOKINGS, Bug
+from tests.simulation.mutation.bug import BOOKINGS, SERVICE, Bug
 
 CORE = "src/moorage/core/admission"
 CALENDAR = f"{CORE}/calendar"
@@ -161,6 +161,14 @@ BOOKING_BUGS = (
         "            if missed and not self._facts.calls.get(key):",
         "            if missed:",
         BOOKINGS,
+    ),
+    Bug(
+        "B4",
+        "the rows do not say who waits",
+        "src/moorage/store/admission/load.py",
+        "for called, tickets in counts_from_text(calls).items():",
+        "for called, tickets in ():",
+        SERVICE,
     ),
     Bug(
         "B5",

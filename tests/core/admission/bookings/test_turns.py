@@ -43,3 +43,23 @@ def test_a_ticket_that_never_fits_leaves_the_plan_to_the_next() -> None:
         w.wait(100)
     assert w.states()["never"] == "w"
     assert w.lease("long").granted_at is not None
+
+
+def test_a_pool_whose_last_booking_ends_keeps_nothing_for_plans() -> None:
+    """No booking needs its units any more, so a lease that would borrow gets its whole hold."""
+
+    def is_shortened(*windows: tuple[float, float]) -> bool:
+        w = World()
+        w.pool("p", ttl=HOUR, hold=8 * SECOND)
+        w.pool("q", ttl=HOUR)
+        w.book("closed", {"q": 1}, (50, 105), closure=True)
+        w.book("b", {"p": 1}, *windows)
+        w.wait(60)
+        w.ask("gang", {"p": 1, "q": 1}, hold=4 * SECOND)
+        w.ask("one", {"p": 1}, hold=8 * SECOND, borrow=SECOND)
+        w.wait(40)
+        until = w.lease("one").hold_until
+        return until is not None and until < w.now + 8 * SECOND
+
+    assert not is_shortened((50, 100))
+    assert is_shortened((50, 100), (300, 310))  # the control: one is still to come

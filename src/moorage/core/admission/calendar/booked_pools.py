@@ -47,6 +47,8 @@ class BookedPools:
         """The wall clock, for what is written in calendars."""
         self._bookings = dict(draft.facts.bookings)
         """As this pass has changed them."""
+        self._ends: dict[str, Instant | None] = {}
+        """By pool, what `_until` has found."""
         self._profiles: dict[str, Profile] = {}
         self._answered: dict[BookingId, int] = {}
         """How many tickets of a booking this pass has granted."""
@@ -64,15 +66,23 @@ class BookedPools:
                 self._draft.changes.unfinished |= others
         for name in self._facts.holding:
             pool = self._facts.pools.get(name)
-            if pool is not None and (until := self._until(pool)) != pool.booked_until:
+            if pool is not None and (until := self._until(name)) != pool.booked_until:
                 self._draft.changes.pools[name] = structs.replace(pool, booked_until=until)
 
-    def _until(self, pool: Pool) -> Instant | None:
-        """Return when the last booking of a pool ends; the wall clock may have gone back to one."""
-        ends = [one.ends_at for one in of_pool(self._bookings.values(), pool.name)]
-        if pool.booked_until is not None:
+    def _until(self, name: str) -> Instant | None:
+        """Return when the last booking of a pool ends; None: it has none any more.
+
+        The wall clock may have gone back to one that was over.
+        """
+        if name in self._ends:
+            return self._ends[name]
+        ends = [one.ends_at for one in of_pool(self._bookings.values(), name)]
+        pool = self._facts.pools.get(name)
+        if pool is not None and pool.booked_until is not None:
             ends.append(pool.booked_until)
-        return max((end for end in ends if end > self._wall), default=None)
+        found = max((end for end in ends if end > self._wall), default=None)
+        self._ends[name] = found
+        return found
 
     def judge(self, ticket: Lease, *, plans: bool = True) -> Verdict:
         """Return whether bookings let a ticket start now. It must not be forced.
@@ -273,7 +283,7 @@ class BookedPools:
         return {name: n for name, n in units_by_pool(free).items() if self._has(name)}
 
     def _has(self, name: str) -> bool:
-        return name in self._facts.holding
+        return name in self._facts.holding and self._until(name) is not None
 
     def _lasts(self, name: str, units: int) -> int:
         """Return for how long this many more units fit from now on."""
