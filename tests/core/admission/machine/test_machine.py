@@ -21,10 +21,15 @@ from moorage.core.clock import SECOND, Instant
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
 from tests.core.admission.build import START, World, make_ask
-from tests.core.admission.model import Model, Pool, Ticket
+from tests.core.admission.machine.booked import Booking
+from tests.core.admission.machine.lent import cohort_of
+from tests.core.admission.machine.model import Model
+from tests.core.admission.machine.tickets import Pool, Ticket
 from tests.core.admission.sums import sums_differ
 
 POOLS = ("p", "q", "s")
+LENDERS = ("a", "b", "c")
+"""Pools of a cohort."""
 SLOTTED = "s"
 SLOTS = ("s1", "s2", "s3")
 OWNERS = ("shop/ann", "shop/bob", "cid")
@@ -39,7 +44,14 @@ descriptions = st.builds(
     requeue=st.booleans(),
     newest=st.sampled_from([False, False, False, False, True]),
 )
+lending = st.tuples(
+    st.sampled_from([True, True, True, True, False]),
+    st.sampled_from([None, None, None, 0, 1]),
+    st.sampled_from([0, 1, 2, 9]),
+)
+"""Whether a pool is in the cohort, what it lends, and what it may borrow."""
 wishes = st.dictionaries(st.sampled_from(POOLS), st.integers(1, 4), min_size=1, max_size=3)
+HOLDS = (None, 7 * SECOND, 40 * SECOND)
 several = st.lists(wishes, min_size=2, max_size=4)
 PATIENCE = 30 * SECOND
 WAITS = "w"
@@ -56,11 +68,23 @@ class Machine(RuleBasedStateMachine):
         self.tokens: dict[str, FencingToken] = {}
         self.seen: dict[str, Lease] = {}
 
-    @initialize(described=st.tuples(*[descriptions] * len(POOLS)))
-    def begin(self, described: tuple[Pool, ...]) -> None:
+    @initialize(
+        described=st.tuples(*[descriptions] * len(POOLS + LENDERS)),
+        lent=st.tuples(*[lending] * len(LENDERS)),
+    )
+    def begin(self, described: tuple[Pool, ...], lent: tuple[tuple[bool, int | None, int]]) -> None:
         self.world.slots(SLOTTED, *SLOTS)
-        for name, pool in zip(POOLS, described, strict=True):
+        for name, pool in zip(POOLS, described, strict=False):
             self.describe(name, pool)
+        for name, pool, terms in zip(LENDERS, described[len(POOLS) :], lent, strict=True):
+            self.lend(name, pool, terms)
+
+    @rule(name=st.sampled_from(LENDERS), pool=descriptions, terms=lending)
+    def lend(self, name: str, pool: Pool, terms: tuple[bool, int | None, int]) -> None:
+        """Change a pool of the cohort, which it may leave, and join again."""
+        pool.in_cohort, lends, borrows = terms
+        pool.lending, pool.borrowing = (lends, borrows) if pool.in_cohort else (None, 0)
+        self.describe(name, pool)
 
     @rule(name=st.sampled_from(POOLS), pool=descriptions)
     def describe(self, name: str, pool: Pool) -> None:
@@ -71,21 +95,34 @@ class Machine(RuleBasedStateMachine):
             "expire": "keep" if any(self._keeps(name, pool)) else "free",
             "on_retry": "requeue" if pool.requeue else "keep",
             "order": "newest" if pool.newest else "oldest",
+            "cohort": "team" if pool.in_cohort else None,
+            "lending": pool.lending,
+            "borrowing": pool.borrowing,
         }
         pool.keep = more["expire"] == "keep"
         if name == SLOTTED:
             pool.limit = len(SLOTS)
         self.world.pool(name, None if name == SLOTTED else pool.limit, **more)
         self.model.put(name, pool)
-        self.model.admit()
+        self.admit()
 
     def _keeps(self, name: str, pool: Pool) -> list[bool]:
         """`expire` is fixed when a ticket is made, so here a pool keeps its first value."""
         old = self.model.pools.get(name)
         return [pool.keep if old is None else old.keep]
 
+    def admit(self, polled: str | None = None) -> None:
+        """Grant in the model; tickets of bookings that are over end as soon as they are seen."""
+        self.model.admit(polled)
+        states = self.world.states()
+        for ticket in self.model.tickets:
+            if ticket.state == "w" and ticket.booking is not None and not ticket.forced:
+                over = self.model.calendar.bookings[ticket.booking].is_over(self.model.now)
+                if over and states[ticket.id] == "revoked":
+                    ticket.state = "revoked"
+
     @rule(
-        name=st.sampled_from(POOLS),
+        name=st.sampled_from(POOLS + LENDERS),
         paused=st.booleans(),
         seconds=st.sampled_from([None, None, 3, 20]),
     )
@@ -95,14 +132,15 @@ class Machine(RuleBasedStateMachine):
         pool = self.model.pools[name]
         pool.paused = paused
         pool.paused_until = None if seconds is None else self.model.now + seconds * SECOND
-        self.model.admit()
+        self.admit()
 
     @rule(
         needs=wishes,
         owner=st.sampled_from(OWNERS),
         priority=st.sampled_from([0, 0, 0, 1, -1]),
         kind=st.sampled_from(["plain", "plain", "plain", "pull", "polled", "patient", "forced"]),
-        hold=st.sampled_from([None, 7 * SECOND, 40 * SECOND]),
+        hold=st.sampled_from(HOLDS),
+        borrow=st.sampled_from([None, None, None, 5 * SECOND]),
         wait=st.sampled_from([0, 4 * SECOND, 20 * SECOND]),
     )
     def ask(
@@ -115,9 +153,11 @@ class Machine(RuleBasedStateMachine):
         wait: int = 0,
         group: str = "",
         cancels: bool = False,
+        borrow: int | None = None,
     ) -> None:
         owner = f"boskos:{owner}" if kind == "polled" else owner
         ticket = self._ticket(needs, owner, priority, hold, kind)
+        ticket.borrow = borrow
         if group and kind != "polled":
             self._group(ticket, group, cancels)
         self._asks(ticket, needs, wait)
@@ -129,7 +169,8 @@ class Machine(RuleBasedStateMachine):
         owner=st.sampled_from(OWNERS),
         priority=st.sampled_from([0, 0, 0, 1, -1]),
         kind=st.sampled_from(["plain", "plain", "pull", "patient"]),
-        hold=st.sampled_from([None, 7 * SECOND, 40 * SECOND]),
+        hold=st.sampled_from(HOLDS),
+        borrow=st.sampled_from([None, None, None, 5 * SECOND]),
         wait=st.sampled_from([0, 4 * SECOND, 20 * SECOND]),
         group=st.sampled_from(["", "", "main"]),
         cancels=st.booleans(),
@@ -146,6 +187,7 @@ class Machine(RuleBasedStateMachine):
         wait: int = 0,
         group: str = "",
         cancels: bool = False,
+        borrow: int | None = None,
     ) -> None:
         """I3: a request for any of several alternatives, with common needs."""
         own = [{name: one[name] for name in one.keys() - common.keys()} for one in any_of]
@@ -153,6 +195,7 @@ class Machine(RuleBasedStateMachine):
         if len(own) < 2:
             return
         ticket = self._ticket({}, owner, priority, hold, kind)
+        ticket.borrow = borrow
         ticket.any_of, ticket.in_order = tuple(common | one for one in own), in_order
         ticket.needs = {name: 0 for one in ticket.any_of for name in one}
         if group:
@@ -168,17 +211,14 @@ class Machine(RuleBasedStateMachine):
         try:
             self.world.ask(ticket.id, needs, **self._words(ticket, wait), **more)
         except Error as refusal:
-            assert refusal.code in {Code.UNITS_ABOVE_LIMIT, Code.INVALID}
-            never = refusal.code == Code.UNITS_ABOVE_LIMIT
-            assert self._could_never(ticket) if never else self._mixed(ticket)
+            assert refusal.code in self._refusals(ticket)
             return
-        assert not self._could_never(ticket)
-        assert not self._mixed(ticket)
+        assert not self._refusals(ticket)
         self.model.join(ticket, wait)
-        self.model.admit(ticket.id if ticket.pull else None)
+        self.admit(ticket.id if ticket.pull else None)
 
     @rule(
-        pool=st.sampled_from(POOLS),
+        pool=st.sampled_from(POOLS + LENDERS),
         owner=st.sampled_from(OWNERS),
         priority=st.sampled_from([0, 0, 0, 1]),
         group=st.sampled_from(["main", "topic"]),
@@ -190,6 +230,120 @@ class Machine(RuleBasedStateMachine):
     ) -> None:
         """A request of a group supersedes what waits of it."""
         self.ask({pool: 1}, owner, priority, kind, None, group=group, cancels=cancels)
+
+    @rule(
+        pool=st.sampled_from(LENDERS),
+        units=st.lists(st.sampled_from([1, 1, 2, 3, 5]), min_size=1, max_size=2, unique=True),
+        other=st.sampled_from(["", "", "", "", "", "p"]),
+        owner=st.sampled_from(OWNERS),
+        priority=st.sampled_from([0, 0, 0, 1, -1]),
+        kind=st.sampled_from(["plain", "plain", "plain", "pull", "polled", "patient", "forced"]),
+        hold=st.sampled_from(HOLDS),
+        wait=st.sampled_from([0, 4 * SECOND, 20 * SECOND]),
+    )
+    def ask_lenders(
+        self,
+        pool: str,
+        units: list[int],
+        other: str,
+        owner: str,
+        priority: int,
+        kind: str,
+        hold: int | None,
+        wait: int,
+    ) -> None:
+        """A request for units of a pool in the cohort, or for one of two numbers of them."""
+        needs = [{pool: n} | ({other: 1} if other else {}) for n in units]
+        if len(needs) > 1 and kind not in ("polled", "forced"):
+            self.ask_any({}, needs, False, owner, priority, kind, hold, wait)
+        else:
+            self.ask(needs[0], owner, priority, kind, hold, wait)
+
+    @rule(
+        needs=wishes,
+        owner=st.sampled_from(OWNERS),
+        starts=st.sampled_from([1, 5, 12, 40]),
+        lasts=st.sampled_from([5, 20, 60]),
+        more=st.sampled_from([0, 0, 1, 30]),
+        lead=st.sampled_from([0, 0, 3]),
+        no_show=st.sampled_from([None, None, 4, 15]),
+        kind=st.sampled_from(["plain", "plain", "plain", "plain", "closure", "forced"]),
+    )
+    def book(
+        self,
+        needs: dict[str, int],
+        owner: str,
+        starts: int,
+        lasts: int,
+        more: int,
+        lead: int,
+        no_show: int | None,
+        kind: str,
+    ) -> None:
+        """I29: units are booked if and only if they are free in all windows."""
+        self.names += 1
+        key, now, closure = f"b{self.names}", self.model.now, kind == "closure"
+        needs = dict.fromkeys(needs, 0) if closure and lead else needs
+        spans = [(starts, starts + lasts), (starts + lasts + more, starts + 2 * lasts + more)]
+        spans = spans[: 1 + (more > 0)]
+        windows = [(now + a * SECOND, now + b * SECOND) for a, b in spans]
+        gone = None if no_show is None else no_show * SECOND
+        booking = Booking(owner, needs, windows, lead * SECOND, gone, closure)
+        above = [
+            units > pool.limit or (pool.quota is not None and not closure and units > pool.quota)
+            for pool, units in [(self.model.pools[name], units) for name, units in needs.items()]
+        ]
+        accepted = kind == "forced" or self.model.calendar.accepts(booking)
+        try:
+            self.world.book(
+                key,
+                needs,
+                *[((a - START) / SECOND, (b - START) / SECOND) for a, b in windows],
+                owner=owner,
+                lead=booking.lead,
+                no_show=booking.no_show,
+                closure=closure,
+                forced=kind == "forced",
+            )
+        except Error as refusal:
+            assert refusal.code == (Code.UNITS_ABOVE_LIMIT if any(above) else Code.BOOKED)
+            assert any(above) or not accepted
+            return
+        assert accepted
+        assert not any(above)
+        self.model.calendar.bookings[key] = booking
+        self.admit()
+
+    @precondition(lambda self: self.model.calendar.bookings)
+    @rule(
+        data=st.data(),
+        less=st.booleans(),
+        thief=st.sampled_from([False, False, False, False, True]),
+        kind=st.sampled_from(["plain", "plain", "plain", "pull", "patient"]),
+        hold=st.sampled_from(HOLDS),
+        group=st.sampled_from(["", "", "", "main"]),
+    )
+    def use(
+        self, data: st.DataObject, less: bool, thief: bool, kind: str, hold: int | None, group: str
+    ) -> None:
+        """I29: a request for units of a booking, which is for its owner."""
+        key = data.draw(st.sampled_from([*self.model.calendar.bookings]))
+        booking = self.model.calendar.bookings[key]
+        needs = {name: 1 if less else max(1, units) for name, units in booking.needs.items()}
+        owner = next(x for x in OWNERS if (x == booking.owner) != thief)
+        ticket = self._ticket(needs, owner, 0, hold, kind)
+        ticket.books(key)
+        if group:
+            self._group(ticket, group, cancels=False)
+        self._asks(ticket, needs, 0)
+
+    @precondition(lambda self: self.model.calendar.bookings)
+    @rule(data=st.data())
+    def cancel(self, data: st.DataObject) -> None:
+        key = data.draw(st.sampled_from([*self.model.calendar.bookings]))
+        self.world.cancel(key)
+        self.model.calendar.bookings[key].cancelled = True
+        self.admit()
 
     @rule(
         rush=st.lists(
@@ -232,7 +386,9 @@ class Machine(RuleBasedStateMachine):
         until = None if ticket.patience is None else Instant(alive + wait + ticket.patience)
         return {
             "owner": ticket.owner,
-            "priority": ticket.priority,
+            "priority": ticket.priority if ticket.booking is None else ticket.asked,
+            "booking": ticket.booking,
+            "borrow": ticket.borrow,
             "hold": NEVER if ticket.hold is None else ticket.hold,
             "heard_until": until,
             "forced": ticket.forced,
@@ -241,19 +397,35 @@ class Machine(RuleBasedStateMachine):
             "cancel_running": ticket.cancels,
         }
 
-    def _mixed(self, ticket: Ticket) -> bool:
-        """Whether the oldest goes first in one of its pools, and the newest in another."""
-        return len({self.model.pools[name].newest for name in ticket.needs}) > 1
+    def _refusals(self, ticket: Ticket) -> set[Code]:
+        """Return why a request must be refused."""
+        found, pools = set(), [self.model.pools[name] for name in ticket.needs]
+        mixed = len({pool.newest for pool in pools}) > 1
+        if mixed or (len(pools) > 1 and any(pool.in_cohort for pool in pools)):
+            found.add(Code.INVALID)
+        enough = map(self.model.has_slots, ticket.options)
+        can_be = enough if ticket.forced else (not self._is_too_much(x) for x in ticket.options)
+        if not any(can_be):
+            found.add(Code.UNITS_ABOVE_LIMIT)
+        if ticket.booking is not None:
+            found |= self._not_booked(ticket, self.model.calendar.bookings[ticket.booking])
+        return found
 
-    def _could_never(self, ticket: Ticket) -> bool:
-        if ticket.forced:
-            return not any(map(self.model.has_slots, ticket.options))
-        return all(map(self._is_too_much, ticket.options))
+    def _not_booked(self, ticket: Ticket, booking: Booking) -> set[Code]:
+        if booking.is_over(self.model.now):
+            return {Code.BOOKING_NOT_FOUND}
+        if booking.owner != ticket.owner:
+            return {Code.HOLDER_MISMATCH}
+        if booking.closure:
+            return {Code.INVALID}
+        more = any(units > booking.needs.get(name, 0) for name, units in ticket.needs.items())
+        return {Code.UNITS_ABOVE_LIMIT} if more else set()
 
     def _is_too_much(self, needs: dict[str, int]) -> bool:
         pools = [(self.model.pools[name], units) for name, units in needs.items()]
         quotas = [pool.quota is not None and units > pool.quota for pool, units in pools]
-        return any(units > pool.limit for pool, units in pools) or any(quotas)
+        limits = [units > pool.limit + pool.borrowing for pool, units in pools]
+        return any(limits) or any(quotas)
 
     @precondition(lambda self: self.model.tickets)
     @rule(data=st.data())
@@ -262,7 +434,7 @@ class Machine(RuleBasedStateMachine):
         self.world.release(ticket.id, self._proof(ticket))
         if ticket.state in ("w", "g"):
             self.model.end(ticket, "released" if ticket.state == "g" else "withdrawn")
-        self.model.admit()
+        self.admit()
 
     @precondition(lambda self: self.model.tickets)
     @rule(data=st.data())
@@ -274,7 +446,7 @@ class Machine(RuleBasedStateMachine):
     def renew(self, data: st.DataObject, ticket: Ticket) -> None:
         if self._alive(ticket, lambda: self.world.renew(ticket.id, self._proof(ticket))):
             self.model.hear(ticket)
-        self.model.admit()
+        self.admit()
 
     def poll(self, data: st.DataObject, ticket: Ticket) -> None:
         wait = data.draw(st.sampled_from([0, 4, 20])) if ticket.waited_for else 0
@@ -283,7 +455,7 @@ class Machine(RuleBasedStateMachine):
             ticket.heard = self.model.now - self.model.downtime + (wait * SECOND or -1)
         elif ticket.state == "w":
             self.model.hear(ticket)
-        self.model.admit(ticket.id)
+        self.admit(ticket.id)
 
     def leave(self, data: st.DataObject, ticket: Ticket) -> None:
         """The client of a request that waits disconnects."""
@@ -292,15 +464,27 @@ class Machine(RuleBasedStateMachine):
         if ticket.state == "w" and ticket.patience is not None:
             alive = self.model.now - self.model.downtime - ticket.waited_for
             ticket.heard = min(ticket.heard, alive)
-        self.model.admit()
+        self.admit()
 
     def hold(self, data: st.DataObject, ticket: Ticket) -> None:
         wanted = data.draw(st.sampled_from([None, 5 * SECOND, 90 * SECOND]))
         proof = self._proof(ticket)
         sooner = wanted is not None and data.draw(st.booleans())
-        if self._alive(ticket, lambda: self.world.hold(ticket.id, wanted, proof, at_most=sooner)):
+        until = None if wanted is None else self.model.now + wanted
+        stays = sooner and ticket.hold_until is not None and ticket.hold_until <= (until or 0)
+        may = stays or self.model.calendar.extends(ticket, until)
+        try:
+            alive = self._alive(
+                ticket, lambda: self.world.hold(ticket.id, wanted, proof, at_most=sooner)
+            )
+        except Error as refusal:
+            assert refusal.code == Code.BOOKED
+            assert not may
+            return
+        if alive:
+            assert may
             self._held(ticket, wanted, sooner)
-        self.model.admit()
+        self.admit()
 
     def _held(self, ticket: Ticket, wanted: int | None, at_most: bool) -> None:
         if ticket.state != "g":
@@ -326,7 +510,9 @@ class Machine(RuleBasedStateMachine):
         asked = old.priority if old.asked is None else old.asked
         asked = asked if priority is None else priority
         new = self._ticket(old.needs, old.owner, asked, old.hold, kind)
-        new.group = old.group
+        new.group, new.borrow = old.group, old.borrow
+        if old.booking is not None:
+            new.books(old.booking)
         key = self.world.lease(old.id).key if requeue else new.id
         new.any_of, new.in_order = old.any_of, old.in_order
         if new.any_of:
@@ -345,21 +531,23 @@ class Machine(RuleBasedStateMachine):
                 old, lambda: self.world.retry(old.id, wanted, proof, requeue=requeue)
             )
         except Error as refusal:
-            assert refusal.code == Code.UNITS_ABOVE_LIMIT
+            assert refusal.code in self._refusals(new)
             return
         if there and requeue:
             self.model.requeue(old, new)
         elif there:
             self.model.retry(old, new)
-        self.model.admit(new.id if there and not requeue else None)
+        self.admit(new.id if there and not requeue else None)
 
     def move(self, data: st.DataObject, ticket: Ticket) -> None:
         """I8: an operator moves a ticket; only its place in line changes."""
         priority = data.draw(st.sampled_from([None, None, -2, 0, 2]))
+        if ticket.booking is not None:
+            return
         if self._alive(ticket, lambda: self.world.move(ticket.id, priority), WAITS):
             self.model.move(ticket, priority)
             assert self.world.lease(ticket.id).priority == ticket.priority
-        self.model.admit()
+        self.admit()
 
     def force(self, data: st.DataObject, ticket: Ticket) -> None:
         """An operator forces the grant of a ticket; in a pool with slots there must be enough."""
@@ -373,7 +561,7 @@ class Machine(RuleBasedStateMachine):
         except Error as refusal:
             assert refusal.code == Code.UNITS_ABOVE_LIMIT
             assert not enough
-        self.model.admit()
+        self.admit()
 
     def old_token(self, data: st.DataObject, ticket: Ticket) -> None:
         """I4: a request with the token of another lease changes nothing."""
@@ -405,7 +593,7 @@ class Machine(RuleBasedStateMachine):
                 self.world.now = due
                 self.world.sweep()
             self.model.sweep()
-            self.model.admit()
+            self.admit()
         self.world.now = until
 
     @rule(seconds=st.sampled_from([16, 300]))
@@ -422,7 +610,7 @@ class Machine(RuleBasedStateMachine):
         self.model.outage_ended = self.model.now
         self.world.sweep()
         self.model.sweep()
-        self.model.admit()
+        self.admit()
 
     def _one(self, data: st.DataObject) -> Ticket:
         """Draw a ticket, two out of three times one that has not ended."""
@@ -465,7 +653,7 @@ class Machine(RuleBasedStateMachine):
         for lease in fresh:
             for need in lease.needs:
                 pool = self.world.facts.pools[need.pool]
-                assert pool.occupied <= limit_of(self.world.facts, pool)
+                assert pool.occupied <= limit_of(self.world.facts, pool) + pool.spec.borrowing
                 held = self.world.facts.held[need.pool, lease.owner]
                 assert pool.spec.quota is None or held <= pool.spec.quota
 
@@ -482,7 +670,7 @@ class Machine(RuleBasedStateMachine):
                 (self.tokens[x.id] for x in self._with_token(pool) if x.id in self.tokens),
                 default=FencingToken(0, 0, 0),
             )
-            for pool in POOLS
+            for pool in POOLS + LENDERS
         }
         for lease in self._fresh():
             assert lease.token is not None
