@@ -99,7 +99,6 @@ def first(wants: Wants) -> int:
     return NEVER
 
 
-
 @dataclass
 class Calendar:
     """All bookings, as they were stored last."""
