@@ -236,7 +236,9 @@ class Model:
         for t in sorted(self.tickets, key=lambda t: t.place):
             if t.state == "w" and not any(self.pools[name].in_cohort for name in t.needs):
                 self.judge(t, aside, polled)
-        Lines(self, polled).run()
+        lenders = {name for name, pool in self.pools.items() if pool.in_cohort}
+        if any(t.state == "w" and t.needs.keys() <= lenders for t in self.tickets):
+            Lines(self, polled).run()
         return sum(t.state == "w" for t in self.tickets) < waited
 
     def judge(self, t: Ticket, aside: dict[str, int], polled: str | None) -> None:
@@ -244,12 +246,12 @@ class Model:
         options = [needs for needs in t.options if not self.barred(t.owner, needs)]
         if not options or self.is_silent(t, polled):
             return
-        says = {n: self.calendar.verdict(t, needs) for n, needs in enumerate(options)}
-        options = [x for n, x in enumerate(options) if says[n] in ("fits", "lacks")] or options[:1]
+        said = [(needs, self.calendar.verdict(t, needs)) for needs in options]
+        said = [(needs, word) for needs, word in said if word in ("fits", "lacks")] or said[:1]
         fitting = [
             needs
-            for needs in options
-            if self.calendar.verdict(t, needs) == "fits"
+            for needs, word in said
+            if word == "fits"
             and all(
                 self.left(name, t) - aside[name] >= units and self.paced(name)
                 for name, units in needs.items()
@@ -259,11 +261,11 @@ class Model:
             self.choose(t, fitting)
             self.start(t)
             return
-        verdict = self.calendar.verdict(t, options[0])
-        if verdict == "held":
-            self.calendar.plan(t, options[0])
-        if verdict in ("fits", "lacks") and not self.leaves(t, polled):
-            for name, units in options[0].items():
+        needs, word = said[0]
+        if word == "held":
+            self.calendar.plan(t, needs)
+        if word in ("fits", "lacks") and not self.leaves(t, polled):
+            for name, units in needs.items():
                 aside[name] += min(max(0, self.left(name, t) - aside[name]), units)
 
     def left(self, name: str, ticket: Ticket) -> int:

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from moorage.core.admission.booking_model import BOOKED_PRIORITY
 from moorage.core.admission.model import Pacing
 
-
 Needs = dict[str, int]
 """Units by pool."""
 
