@@ -206,7 +206,8 @@ class World:
         """Give a ticket another priority, or make it the first in all its lines."""
         self.facts.heads = {}
         for ticket in self.facts.leases.values():
-            for need in ticket.needs if ticket.state == "waiting" else ():
+            waits = ticket.state == "waiting" and ticket.booking is None
+            for need in ticket.needs if waits else ():
                 place = self.facts.heads.get(need.pool, order(ticket))
                 self.facts.heads[need.pool] = min(place, order(ticket))
         return self.do(operator_actions.move(self.facts, LeaseId(key), priority))

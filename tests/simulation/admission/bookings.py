@@ -34,11 +34,10 @@ class Load:
     plans: list[tuple[int, int, int]] = field(default_factory=list)
     """Units that the first ticket which bookings hold up is to have: from, until, units."""
 
-    def hold(self, lease: Lease, units: int) -> None:
-        """Add a lease."""
-        ends = ends_of(lease)
-        booking = lease.booking if lease.booking in self.kept else None
-        self.held.append((ends + self.rest if ends < NEVER else NEVER, units, booking or ""))
+    def hold(self, ends: int, units: int, booking: str | None) -> None:
+        """Add a lease of a booking, or of none, that ends then at the latest."""
+        known = booking if booking in self.kept else None
+        self.held.append((ends + self.rest if ends < NEVER else NEVER, units, known or ""))
 
     def kept_at(self, time: int, leases: bool = True) -> int:
         """Return what bookings keep at a time and their leases do not have then."""
@@ -74,14 +73,30 @@ class Load:
         over = (time for time in self.times() if self.kept_at(time, False) + units > self.limit)
         return next(over, NEVER)
 
-    def first(self, units: int, wanted: int) -> int:
-        """Return the first time from which this many more units are free for this long."""
-        times = self.times()
-        over = [time for time in times if self.spoken(time) + units > self.limit]
-        for time in times:
-            if not any(time <= other < time + wanted for other in over):
-                return time
-        return NEVER
+    def fits(self, units: int, start: int, lasts: int) -> bool:
+        """Are this many more units free from a time on for this long?"""
+        times = {start, *(time for time in self.times() if start <= time < start + lasts)}
+        return all(self.spoken(time) + units <= self.limit for time in times)
+
+
+Wants = list[tuple[Load, int, int]]
+"""What a ticket needs of booked pools: the pool, the units, and for how long it must have them."""
+
+
+def says(wants: Wants) -> str:
+    """Return what bookings say to a ticket without one: fits, lacks or held, see `verdict`."""
+    if all(load.lasts(units) - load.at >= wanted for load, units, wanted in wants):
+        return "fits"
+    let = all(load.lasts_without_leases(n) - load.at >= wanted for load, n, wanted in wants)
+    return "lacks" if let and any(load.lasts(n) <= load.at for load, n, _ in wants) else "held"
+
+
+def first(wants: Wants) -> int:
+    """Return the first time from which all of it is free."""
+    for time in sorted({time for load, _, _ in wants for time in load.times()}):
+        if all(load.fits(units, time, wanted) for load, units, wanted in wants):
+            return time
+    return NEVER
 
 
 @dataclass
@@ -258,7 +273,7 @@ class Calendar:
         for lease in leases:
             units = units_in([lease], name)
             if units:
-                load.hold(lease, units)
+                load.hold(ends_of(lease), units, lease.booking)
         if spec.limit is not None:
             load.held += [(until, n, "") for until, n in self.books.pools[name].rests]
         else:
@@ -411,15 +426,11 @@ class Turns:
             return "fits"
         if ticket.booking is not None:
             return self._own(ticket.booking, needs)
-        booked = self.booked(needs)
-        loads = [(self.load(need.pool), need.units) for need in booked]
-        at = self.calendar.at
-        if all(one.lasts(n) - at >= self.wanted(ticket, needs, one) for one, n in loads):
-            return "fits"
-        let = all(
-            one.lasts_without_leases(n) - at >= self.wanted(ticket, needs, one) for one, n in loads
-        )
-        return "lacks" if let and any(one.lasts(n) <= at for one, n in loads) else "held"
+        return says(self._wants(ticket, needs))
+
+    def _wants(self, ticket: Lease, needs: tuple[Need, ...]) -> Wants:
+        loads = [(self.load(need.pool), need.units) for need in self.booked(needs)]
+        return [(load, units, self.wanted(ticket, needs, load)) for load, units in loads]
 
     def _own(self, key: BookingId, needs: tuple[Need, ...]) -> str:
         booking = self.calendar.bookings.get(key)
@@ -460,17 +471,15 @@ class Turns:
         if ticket.alternatives or len({need.pool for need in needs}) > 1:
             self.unsure |= names
         elif not names & (self.planned | self.unsure):
-            self.planned |= names
-            (need,) = needs
-            load = self.load(need.pool)
-            lasts = self.wanted(ticket, needs, load)
-            start = load.first(need.units, lasts)
-            if start < NEVER:
-                load.plans.append((start, start + lasts, need.units))
+            ((load, units, lasts),) = wants = self._wants(ticket, needs)
+            start = first(wants)
+            if start < NEVER:  # else leases without an end hold it up for ever
+                self.planned |= names
+                load.plans.append((start, start + lasts, units))
 
     def take(self, lease: Lease) -> None:
         """Note a grant."""
         self.leases.append(lease)
         for need in lease.needs:
             if need.pool in self.loads:
-                self.loads[need.pool].hold(lease, need.units)
+                self.loads[need.pool].hold(ends_of(lease), need.units, lease.booking)

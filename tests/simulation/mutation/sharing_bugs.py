@@ -40,7 +40,7 @@ SHARING_BUGS = (
         "I27",
         "a pool borrows without bound",
         f"{CORE}/sharing/cohorts.py",
-        "left = self._pools[name].spec.borrowing - self._borrowed[name]",
+        "left = self._pools[name].spec.borrowing - self.borrowed(name)",
         "left = 1_000_000",
         SHARES,
     ),
@@ -157,7 +157,8 @@ SHARING_BUGS = (
         "I28",
         "holders are asked although all of them are not enough",
         f"{CORE}/sharing/preemption.py",
-        """            self._units, self._shares = before
+        """            self._units.update(before)
+            self._shares = shares
             return None
 """,
         """            return found

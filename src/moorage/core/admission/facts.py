@@ -231,7 +231,8 @@ class Facts:
     in pools where they could be too many; otherwise only what this batch has added."""
     lines: dict[str, Line] = field(default_factory=dict)
     heads: dict[str, tuple[int, int, int]] = field(default_factory=dict)
-    """Places of the first tickets of some lines, by pool, as stored before the batch."""
+    """Places of the first tickets without a booking of some lines, by pool, as stored before the
+    batch."""
     templates: dict[str, Template] = field(default_factory=dict)
     """All of them, with `Keys.templates`, or if a pool of `Keys.makable` does not exist."""
     made: dict[str, int] = field(default_factory=dict)

@@ -11,7 +11,6 @@ from msgspec import structs
 
 from moorage.core.admission.admit import Order, order
 from moorage.core.admission.alternatives import asked
-from moorage.core.admission.booking_model import BOOKED_PRIORITY
 from moorage.core.admission.bounds import check_any, check_slots
 from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Answer, Changes, Facts
@@ -68,9 +67,7 @@ def _first(facts: Facts, ticket: Lease) -> int:
     """Return the priority with which a ticket is first in all its lines. Raises INVALID."""
     mine, priority = order(ticket), ticket.priority
     for other in _places(facts, ticket):
-        if -other[0] == BOOKED_PRIORITY:  # behind those that have booked
-            priority = MOVED_PRIORITY_MAX
-        elif other < mine:
+        if other < mine:
             priority = max(priority, -other[0] + (other[1:] < mine[1:]))
     if priority > MOVED_PRIORITY_MAX:
         raise Error(
@@ -92,7 +89,7 @@ def _places(facts: Facts, ticket: Lease) -> Iterator[Order]:
         if head is not None:
             yield head
     for lease in facts.leases.values():
-        other = lease.state == "waiting" and lease.id != ticket.id
+        other = lease.state == "waiting" and lease.id != ticket.id and lease.booking is None
         if other and any(need.pool in pools for need in lease.needs):
             yield order(lease)
 

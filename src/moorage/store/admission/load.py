@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from moorage.core.admission.admit import order
 from moorage.core.admission.alternatives import pools_named
 from moorage.core.admission.bars import room_of
+from moorage.core.admission.booking_model import BOOKED_PRIORITY
 from moorage.core.admission.bounds import owner_queue_max
 from moorage.core.admission.facts import Facts, Keys, Line
 from moorage.core.admission.model import Lease, PoolSpec
@@ -194,11 +195,11 @@ def pools_query(keys: Keys) -> Query:
 
 
 def _heads_load(facts: Facts, leases: set[LeaseId]) -> Plan[None]:
-    """Load the places of the first tickets of the lines of some leases."""
+    """Load the places of the first tickets of the lines of some leases, without booked ones."""
     pools = sorted({need.pool for lease in leases for need in facts.leases[lease].needs})
     if not pools:
         return
-    results = yield [Query("line_head", (pool,)) for pool in pools]
+    results = yield [Query("line_head", (pool, -BOOKED_PRIORITY)) for pool in pools]
     for pool, rows in zip(pools, results, strict=True):
         for rank, place, arrival in rows:
             facts.heads[pool] = (rank, place, arrival)

@@ -7,6 +7,7 @@ from msgspec import structs
 
 from moorage.core.admission import handing_over, keeping, templates
 from moorage.core.admission.adaptive import rule as adaptive
+from moorage.core.admission.admit import order
 from moorage.core.admission.booking_model import Window
 from moorage.core.admission.calendar.bookings import Booker, offers
 from moorage.core.admission.facts import Changes
@@ -18,7 +19,7 @@ from moorage.core.admission.requests import LeaseRequest, Proof, request_again
 from moorage.core.admission.templates import TemplateWish
 from moorage.core.clock import HOUR, SECOND, Instant
 from moorage.core.errors import Code
-from moorage.core.ids import LeaseId
+from moorage.core.ids import BookingId, LeaseId
 from moorage.core.pool_values import Adaptive, FairShare
 from tests.core.admission.build import START, Refused, World, make_ask, spec
 
@@ -511,3 +512,18 @@ def test_where_units_are_booked_nobody_is_asked_to_stop() -> None:
     world.cancel("b")
     world.sweep()
     assert world.lease("low").preempted_by == "high"
+
+
+def test_who_is_moved_to_the_front_is_ahead_of_all_that_have_not_booked() -> None:
+    """The second one that is moved is before the first one, and both are behind the booking."""
+    world = World()
+    world.pool("p", 1, ttl=HOUR)
+    world.book("b", {"p": 1}, (10, 100))
+    world.ask("booked", booking=BookingId("b"))
+    for name in ("one", "two", "three"):
+        world.ask(name, hold=60 * SECOND)
+    for name in ("three", "two"):
+        world.move(name)
+    places = sorted((order(world.lease(name)), name) for name in world.states())
+    assert [name for _, name in places] == ["booked", "two", "three", "one"]
+    assert world.lease("two").priority <= 2

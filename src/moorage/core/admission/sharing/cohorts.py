@@ -27,15 +27,15 @@ from moorage.core.texts import check_path
 
 
 class Cohort:
-    """What is free in the pools of a cohort, during a scan. Units are taken, or set aside alike."""
+    """What the pools of a cohort may grant, by the units of each that are used.
 
-    def __init__(self, facts: Facts, pools: Iterable[Pool], at: Instant) -> None:
+    Units that are set aside, or promised, count as used.
+    """
+
+    def __init__(self, pools: Iterable[Pool], used: dict[str, int]) -> None:
+        """Start with the used units of these pools, by name; they may change later."""
         self._pools = {pool.name: pool for pool in pools}
-        self._unused: dict[str, int] = {}
-        self._borrowed: dict[str, int] = {}
-        for name, pool in self._pools.items():
-            free = free_units(facts, pool, at)[FREE]
-            self._unused[name], self._borrowed[name] = max(0, free), max(0, -free)
+        self._used = used
 
     def own(self, name: str) -> int:
         """Return how many units a pool may grant within its limit.
@@ -43,7 +43,7 @@ class Cohort:
         What it does not lend is always there; the rest may be with borrowers.
         """
         lends = self._lends(name)
-        return self._unused[name] - lends + max(0, min(lends, self._lendable() - self._lent()))
+        return self._unused(name) - lends + max(0, min(lends, self._lendable() - self._lent()))
 
     def more(self, name: str) -> int:
         """Return how many units a pool may borrow once it uses all of its own."""
@@ -56,44 +56,64 @@ class Cohort:
             for other, pool in self._pools.items()
             if other != name and not pool.paused
         )
-        left = self._pools[name].spec.borrowing - self._borrowed[name]
+        left = self._pools[name].spec.borrowing - self.borrowed(name)
         return max(0, min(left, others - self._lent()))
 
+    def borrowed(self, name: str) -> int:
+        """Return how many units a pool uses beyond its limit."""
+        return max(0, -self._left(name))
+
     def take(self, name: str, units: int) -> None:
-        """Count units of a pool as occupied or set aside: its own first."""
-        own = min(units, self._unused[name])
-        self._unused[name] -= own
-        self._borrowed[name] += units - own
+        """Count units of a pool as used."""
+        self._used[name] += units
 
     def give(self, name: str, units: int) -> None:
         """Count units of a pool as unused again."""
-        self._unused[name] += units
+        self._used[name] -= units
 
     def above_limit(self, name: str, units: int) -> bool:
         """Are these more than a pool has without borrowing?"""
         return units > (self._pools[name].spec.limit or 0)
 
+    def _left(self, name: str) -> int:
+        return (self._pools[name].spec.limit or 0) - self._used[name]
+
+    def _unused(self, name: str) -> int:
+        return max(0, self._left(name))
+
     def _lends(self, name: str) -> int:
-        lending = self._pools[name].spec.lending
-        unused = self._unused[name]
+        lending, unused = self._pools[name].spec.lending, self._unused(name)
         return unused if lending is None else min(unused, lending)
 
     def _lendable(self) -> int:
         return sum(map(self._lends, self._pools))
 
     def _lent(self) -> int:
-        return sum(self._borrowed.values())
+        return sum(map(self.borrowed, self._pools))
 
 
-def cohorts_of(facts: Facts, pools: Iterable[Pool], at: Instant) -> dict[str, Cohort]:
-    """Return the cohort of each pool that is in one, by the name of the pool."""
+def cohorts_of(facts: Facts, pools: Collection[Pool], at: Instant) -> dict[str, Cohort]:
+    """Return the cohort of each pool that is in one, by the name of the pool.
+
+    Units that are occupied or in cooldown are used.
+    """
+    used = {
+        pool.name: (pool.spec.limit or 0) - free_units(facts, pool, at)[FREE]
+        for pool in pools
+        if pool.spec.cohort is not None
+    }
+    return cohorts_with(pools, used)
+
+
+def cohorts_with(pools: Iterable[Pool], used: dict[str, int]) -> dict[str, Cohort]:
+    """Return the same, with these units used."""
     members: dict[str, list[Pool]] = {}
     for pool in pools:
         if pool.spec.cohort is not None:
             members.setdefault(pool.spec.cohort, []).append(pool)
     found: dict[str, Cohort] = {}
     for group in members.values():
-        cohort = Cohort(facts, group, at)
+        cohort = Cohort(group, used)
         found |= {pool.name: cohort for pool in group}
     return found
 

@@ -26,13 +26,14 @@ virtual time as its tag, so all that come later are behind it.
 Source: docs/decisions/0069-preemption.md.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 from msgspec import structs
 
 from moorage.core.admission import pacing
 from moorage.core.admission.facts import Facts
 from moorage.core.admission.model import FREE, Lease, Need, Pool, Slot, is_unconfirmed
+from moorage.core.admission.sharing.cohorts import cohorts_with
 from moorage.core.admission.sharing.fair_share import sharer_of, weight_of
 from moorage.core.admission.units import units_by_pool
 from moorage.core.clock import SECOND, Instant
@@ -98,6 +99,7 @@ class Stopping:
         """Pools in which a ticket waits for whom nobody can be asked."""
         self._units = {name: pool.occupied for name, pool in self._pools.items()}
         """Occupied, without those of leases that are stopping, and with those promised."""
+        self._cohorts = cohorts_with(self._pools.values(), self._units)
         self._shares: dict[tuple[str, str], int] = {}
         """The same by pool and sharer."""
         self.asked: dict[LeaseId, Lease] = {}
@@ -173,7 +175,7 @@ class Stopping:
         """Return leases whose units suffice for a ticket, uncounted; None: they do not."""
         if need.wanted or need.state != FREE:
             return None
-        before = {**self._units}, {**self._shares}
+        before, shares = {**self._units}, {**self._shares}
         found: list[Lease] = []
         for lease in self._choices(ticket, need):
             if self._lack(need) <= 0:
@@ -182,7 +184,8 @@ class Stopping:
                 self._count(lease, -1)
                 found.append(lease)
         if self._lack(need) > 0:
-            self._units, self._shares = before
+            self._units.update(before)
+            self._shares = shares
             return None
         for lease in reversed(found[:-1]):  # a later one may have had all that was missing
             self._count(lease, 1)
@@ -203,16 +206,16 @@ class Stopping:
             if self._within(need) >= need.units:
                 break
             yield lease
-        if self._pools[need.pool].spec.cohort is not None:
+        if need.pool in self._cohorts:
             yield from others
 
     def _may(self, ticket: Lease, need: Need, lease: Lease) -> bool:
         """May a ticket have a lease asked to stop?"""
         units = units_by_pool(lease.needs)
         if need.pool not in units:
-            return self._within(need) >= need.units and any(
-                self._is_mate(need.pool, name) and self._borrowed(name) > 0 for name in units
-            )
+            cohort = self._cohorts[need.pool]
+            borrows = (self._cohorts.get(x) is cohort and cohort.borrowed(x) > 0 for x in units)
+            return self._within(need) >= need.units and any(borrows)
         if lease.priority != ticket.priority:
             return lease.priority < ticket.priority
         pool = self._pools[need.pool]
@@ -234,10 +237,10 @@ class Stopping:
 
     def _lack(self, need: Need) -> int:
         """Return how many units a need lacks; in a cohort also those that are lent."""
-        lack = need.units - self._within(need)
-        if lack > 0 or self._pools[need.pool].spec.cohort is None:
+        lack, cohort = need.units - self._within(need), self._cohorts.get(need.pool)
+        if lack > 0 or cohort is None:
             return lack
-        return need.units - self._own(need.pool)
+        return need.units - cohort.own(need.pool)
 
     def _within(self, need: Need) -> int:
         """Return how many units the limit of a pool leaves, or its slots."""
@@ -250,30 +253,6 @@ class Stopping:
             for one in self._slots[pool.name].values()
         )
         return idle + pool.occupied - used
-
-    def _own(self, name: str) -> int:
-        """Return how many units a pool of a cohort may grant within its limit."""
-        mates = [one for one in self._pools if self._is_mate(name, one)]
-        free = self._lendable(mates) - sum(map(self._borrowed, mates))
-        lends = self._lends(name)
-        return self._unused(name) - lends + max(0, min(lends, free))
-
-    def _lendable(self, names: Iterable[str]) -> int:
-        return sum(map(self._lends, names))
-
-    def _lends(self, name: str) -> int:
-        lending, unused = self._pools[name].spec.lending, self._unused(name)
-        return unused if lending is None else min(unused, lending)
-
-    def _unused(self, name: str) -> int:
-        return max(0, (self._pools[name].spec.limit or 0) - self._units[name])
-
-    def _borrowed(self, name: str) -> int:
-        return max(0, self._units[name] - (self._pools[name].spec.limit or 0))
-
-    def _is_mate(self, name: str, other: str) -> bool:
-        """Are both pools in one cohort?"""
-        return self._pools[other].spec.cohort == self._pools[name].spec.cohort is not None
 
     def _count(self, lease: Lease, sign: int) -> None:
         for name, units in units_by_pool(lease.needs).items():

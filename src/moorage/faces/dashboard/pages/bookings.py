@@ -34,6 +34,9 @@ POOLS_NAMED = 200
 OFFERS_SHOWN = 5
 TICKETS_READ = 200
 
+Ends = tuple[datetime, datetime]
+"""A start and an end."""
+
 EVERY = {"": "once", "day": "every day", "week": "every week"}
 
 
@@ -55,11 +58,12 @@ class Row(NamedTuple):
 async def show_calendar(request: PageRequest) -> Mapping[str, Any]:
     """Return the calendar of some days."""
     first = _day(request)
-    found, more = await _read(request)
+    pool = request.query.get("pool", "").strip()
+    found, more = await _read(request, pool)
     days = [first + timedelta(days=n) for n in range(DAYS)]
     shown = first.date()
     return {
-        "rows": _rows(found, days, request.query.get("pool", "").strip()),
+        "rows": _rows(found, days, pool),
         "days": days,
         "before": (shown - timedelta(days=DAYS)).isoformat(),
         "after": (shown + timedelta(days=DAYS)).isoformat(),
@@ -75,7 +79,7 @@ async def show_calendar(request: PageRequest) -> Mapping[str, Any]:
 
 async def export(request: PageRequest) -> Answer:
     """Return the bookings of the page as a calendar file."""
-    found, _ = await _read(request)
+    found, _ = await _read(request, request.query.get("pool", "").strip())
     return Answer(calendar_of(found).encode("utf-8", "replace"), "text/calendar", "bookings.ics")
 
 
@@ -92,8 +96,8 @@ async def show_one(request: PageRequest) -> Mapping[str, Any]:
 
 async def show_new(request: PageRequest) -> Mapping[str, Any]:
     """Return what a new booking would be, and whether its units are free; nothing is done."""
-    wanted = _wanted(request.query)
-    start, end = _ends(request.query)
+    start, end = ends = _ends(request.query)
+    wanted = _wanted(request.query, ends)
     pool = wanted["needs"][0]["pool"]
     units = wanted["needs"][0]["units"]
     free: list[tuple[datetime, datetime]] = []
@@ -113,7 +117,7 @@ async def show_new(request: PageRequest) -> Mapping[str, Any]:
         "fits": fits,
         "free": free,
         "lasts": end - start,
-        "others": await _overlapping(request, pool, start, end),
+        "others": await _overlapping(request, [pool], ends),
         # A second click on the button is a repetition of the first one.
         "key": str(uuid4()),
     }
@@ -124,28 +128,25 @@ async def book(request: PageRequest) -> str:
     form = request.form
     if not form.get("key"):
         raise unreadable("Look at what the booking would be first.")
-    made = await request.ask(
-        bookings.CREATE_BOOKING, body={**_wanted(form), "key": f"page-{form['key']}"}
-    )
+    wanted = _wanted(form, _ends(form))
+    made = await request.ask(bookings.CREATE_BOOKING, body={**wanted, "key": f"page-{form['key']}"})
     return done(f"{BOOKINGS}/{made.id}", "booked")
 
 
 async def show_change(request: PageRequest) -> Mapping[str, Any]:
     """Return what a changed booking would be; nothing is done."""
     booking = await request.get(bookings.GET_BOOKING, request.variables["id"])
-    changed = _changed(request.query)
-    start, end = _ends(request.query)
+    start, end = ends = _ends(request.query)
     names = [need.pool for need in booking.needs]
-    others = [await _overlapping(request, name, start, end) for name in names]
     fields = ("start", "end", "note")
     return {
         "title": f"Change booking {booking.id[:18]}",
         "booking": booking,
         "start": start,
         "end": end,
-        "note": changed["note"],
+        "note": _changed(request.query, ends)["note"],
         "fields": {name: request.query.get(name, "") for name in fields},
-        "others": [one for found in others for one in found if one[0].id != booking.id],
+        "others": await _overlapping(request, names, ends, without=booking.id),
     }
 
 
@@ -154,7 +155,7 @@ async def change(request: PageRequest) -> str:
     booking_id, form = request.variables["id"], request.form
     if not form.get("generation"):
         raise unreadable("Look at what the change would be first.")
-    body = {**_changed(form), "generation": whole("generation", form["generation"])}
+    body = {**_changed(form, _ends(form)), "generation": whole("generation", form["generation"])}
     try:
         await request.ask(bookings.CHANGE_BOOKING, booking_id, body=body)
     except RefusedError as refused:
@@ -201,10 +202,9 @@ async def _pools(request: PageRequest) -> list[str]:
     return [one.name for one in (await request.recent(pools.LIST_POOLS, limit=POOLS_NAMED)).pools]
 
 
-async def _read(request: PageRequest) -> tuple[list[Booking], bool]:
-    """Return bookings that are not over, of a pool if the address names one; are there more?"""
-    pool = request.query.get("pool", "").strip() or None
-    page = await request.get(bookings.LIST_BOOKINGS, pool=pool, limit=READ_MAX)
+async def _read(request: PageRequest, pool: str) -> tuple[list[Booking], bool]:
+    """Return bookings that are not over, of a pool or (empty) of all; are there more?"""
+    page = await request.get(bookings.LIST_BOOKINGS, pool=pool or None, limit=READ_MAX)
     return page.bookings, page.next is not None
 
 
@@ -239,15 +239,17 @@ def _on(booking: Booking, window: BookingWindow, day: datetime) -> Shown | None:
 
 
 async def _overlapping(
-    request: PageRequest, pool: str, start: datetime, end: datetime
+    request: PageRequest, names: Sequence[str], ends: Ends, without: str = ""
 ) -> list[tuple[Booking, BookingWindow]]:
-    """Return the first windows of bookings of a pool that overlap a time."""
-    page = await request.get(bookings.LIST_BOOKINGS, pool=pool, limit=READ_MAX)
+    """Return the first windows of other bookings of some pools that overlap a time."""
+    start, end = ends
+    found = {one.id: one for name in names for one in (await _read(request, name))[0]}
     return [
         (booking, window)
-        for booking in page.bookings
+        for booking in found.values()
         for window in booking.windows
         if window.state != "given_back" and window.start < end and window.end > start
+        if booking.id != without
     ][:CELL_MAX]
 
 
@@ -275,12 +277,12 @@ def _fields(given: Mapping[str, str]) -> dict[str, str]:
     return {name: given[name].strip() for name in names if given.get(name, "").strip()}
 
 
-def _wanted(given: Mapping[str, str]) -> dict[str, Any]:
+def _wanted(given: Mapping[str, str], ends: Ends) -> dict[str, Any]:
     """Return the body of a new booking from fields. Raises RefusedError: 400."""
     fields = _fields(given)
     if "pool" not in fields:
         raise unreadable("A booking needs a pool.")
-    start, end = _ends(given)
+    start, end = ends
     closure = fields.get("closure") == "yes"
     units = whole("units", fields["units"]) if "units" in fields else None if closure else 1
     wanted: dict[str, Any] = {
@@ -299,8 +301,8 @@ def _wanted(given: Mapping[str, str]) -> dict[str, Any]:
     return wanted
 
 
-def _changed(given: Mapping[str, str]) -> dict[str, Any]:
-    start, end = _ends(given)
+def _changed(given: Mapping[str, str], ends: Ends) -> dict[str, Any]:
+    start, end = ends
     return {
         "start": start.isoformat(),
         "end": end.isoformat(),
@@ -308,7 +310,8 @@ def _changed(given: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def _ends(given: Mapping[str, str]) -> tuple[datetime, datetime]:
+def _ends(given: Mapping[str, str]) -> Ends:
+    """Return the start and the end in fields. Raises RefusedError: 400."""
     start, end = (_time(given.get(name, ""), name) for name in ("start", "end"))
     if end <= start:
         raise unreadable("A booking must end after its start.")

@@ -101,7 +101,7 @@ ORDER BY lease_need.arrival, lease_need.lease LIMIT $6;
 
 -- name: line_head --
 SELECT rank, place, arrival FROM lease_need
-WHERE pool = $1 AND state = 'waiting' ORDER BY rank, place, arrival LIMIT 1;
+WHERE pool = $1 AND state = 'waiting' AND rank > $2 ORDER BY rank, place, arrival LIMIT 1;
 
 -- name: tickets_window --
 SELECT arrival, id, pools, body FROM lease

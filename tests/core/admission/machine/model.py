@@ -4,79 +4,15 @@ It finds everything by scanning all tickets. Each command is one batch, as in `b
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from fractions import Fraction
 from math import inf
 
-from moorage.core.admission.model import Pacing
 from moorage.core.clock import SECOND
+from tests.core.admission.machine.booked import Calendar
+from tests.core.admission.machine.lent import Lines
+from tests.core.admission.machine.tickets import Needs, Pool, Ticket
 
 MARGIN = 10 * SECOND
-
-
-@dataclass
-class Ticket:
-    """A ticket, or the lease that it became."""
-
-    id: str
-    owner: str
-    needs: dict[str, int]
-    priority: int
-    arrival: int
-    ttl: int
-    hold: int | None
-    patience: int | None
-    forced: bool = False
-    pull: bool = False
-    waited_for: bool = False
-    """Of a pull ticket: requests wait for it, until `heard`; otherwise it is polled."""
-    state: str = "w"
-    heard: int = 0
-    """Alive time from which its patience or TTL counts; for a ticket it may be in the future."""
-    granted_at: int = 0
-    hold_until: int | None = None
-    asked: int | None = None
-    """The priority of its request, if it was moved since."""
-    any_of: tuple[dict[str, int], ...] = ()
-    """Its alternatives; while it waits, `needs` has all their pools."""
-    in_order: bool = False
-
-    @property
-    def options(self) -> tuple[dict[str, int], ...]:
-        """The units by pool that it may be granted."""
-        return self.any_of or (self.needs,)
-
-    newest: bool = False
-    """Whether newer tickets go before it."""
-    group: tuple[str, str] | None = None
-    """Whose group it is in, and which."""
-    cancels: bool = False
-    """Whether it asks holders of its group to stop."""
-    superseded: bool = False
-    stop_until: int | None = None
-    stop_downtime: int = 0
-
-    @property
-    def place(self) -> tuple[int, int]:
-        """Its place in its lines, lowest first."""
-        return (-self.priority, -self.arrival if self.newest else self.arrival)
-
-
-@dataclass
-class Pool:
-    """A pool; `paid` is the time up to which pacing is paid for."""
-
-    limit: int
-    quota: int | None = None
-    cooldown: int = 0
-    pacing: Pacing | None = None
-    keep: bool = False
-    requeue: bool = False
-    newest: bool = False
-    paused: bool = False
-    paused_until: int | None = None
-    paid: int = 0
-    rests: list[tuple[int, int]] = field(default_factory=list)
 
 
 class Model:
@@ -92,6 +28,7 @@ class Model:
         self.arrivals = 0
         self.pools: dict[str, Pool] = {}
         self.tickets: list[Ticket] = []
+        self.calendar = Calendar(self)
 
     def held(self, pool: str, owner: str | None = None) -> int:
         """Return the occupied units of a pool, of all owners or of one."""
@@ -134,7 +71,11 @@ class Model:
             if other.group != ticket.group or other.state not in ("w", "g"):
                 continue
             asked = other.priority if other.asked is None else other.asked
-            same = (other.options, asked) == (ticket.options, ticket.priority)
+            same = (other.options, asked, other.booking) == (
+                ticket.options,
+                ticket.priority if ticket.asked is None else ticket.asked,
+                ticket.booking,
+            )
             if other.state == "g":
                 other.superseded = True
                 if ticket.cancels and other.stop_until is None:
@@ -161,17 +102,23 @@ class Model:
 
     def _placed(self, new: Ticket, old: Ticket) -> None:
         """Give a ticket order and priority of an earlier one; note which priority it asked for."""
-        new.asked = None if new.priority == old.priority else new.priority
-        new.priority, new.newest = old.priority, old.newest
+        new.newest = old.newest
+        if new.booking is None:
+            new.asked = None if new.priority == old.priority else new.priority
+            new.priority = old.priority
 
     def move(self, ticket: Ticket, priority: int | None) -> None:
-        """Give a ticket another priority; None: so high that it is the first in its lines."""
+        """Give a ticket another priority; None: so high that it is the first in its lines.
+
+        Tickets of bookings are still ahead of it.
+        """
         if priority is None:
             priority = ticket.priority
             while any(
                 t.place < (-priority, ticket.place[1])
                 for t in self.tickets
                 if t.state == "w" and t is not ticket and t.needs.keys() & ticket.needs.keys()
+                if t.booking is None
             ):
                 priority += 1
         if ticket.asked is None and priority != ticket.priority:
@@ -199,6 +146,7 @@ class Model:
         """Release a lease and ask again, with the units or the place kept if permitted."""
         keeps = self._keeps(ticket.needs)
         fine = ticket.state == "g" and ticket.stop_until is None
+        fine = fine and new.booking is None and not self.calendar.are_any(ticket.needs)
         for name in ticket.needs:
             pool = self.pools[name]
             quota = pool.quota if pool.quota is not None else self.held(name)
@@ -261,52 +209,91 @@ class Model:
 
     def start(self, ticket: Ticket) -> None:
         """Grant a ticket."""
+        ticket.hold_until = None if ticket.hold is None else self.now + ticket.hold
+        self.calendar.starts(ticket)
         ticket.state, ticket.granted_at = "g", self.now
         ticket.heard = self.now - self.downtime
-        ticket.hold_until = None if ticket.hold is None else self.now + ticket.hold
         for name, units in ticket.needs.items():
             pool = self.pools[name]
             if pool.pacing is not None and not ticket.forced:
                 pool.paid = max(pool.paid, self.now) + units * pool.pacing.interval
 
     def admit(self, polled: str | None = None) -> None:
-        """Grant every ticket that may start."""
+        """Grant every ticket that may start: whoever looks again finds nothing more."""
+        while self.scan(polled):
+            polled = None
+
+    def scan(self, polled: str | None) -> bool:
+        """Grant in the order of the lines; return whether there was a grant."""
+        waited = sum(t.state == "w" for t in self.tickets)
+        self.calendar.give_back()
+        self.calendar.plans.clear()
         for ticket in self.tickets:
             if ticket.state == "w" and ticket.forced:
                 self.choose(ticket, [x for x in ticket.options if self.has_slots(x)])
                 self.start(ticket)
         aside = dict.fromkeys(self.pools, 0)
         for t in sorted(self.tickets, key=lambda t: t.place):
-            options = [needs for needs in t.options if not self.barred(t.owner, needs)]
-            if t.state != "w" or not options:
-                continue
-            unasked, silent = t.pull and t.id != polled, self.now - self.downtime - t.heard
-            if unasked and silent > (0 if t.waited_for else MARGIN):
-                continue
-            unasked = unasked and not t.waited_for
-            fitting = [
-                needs
-                for needs in options
-                if all(
-                    self.free(name) - aside[name] >= units and self.paced(name)
-                    for name, units in needs.items()
-                )
-            ]
-            if fitting and not unasked:
-                self.choose(t, fitting)
-                self.start(t)
-            elif not (t.waited_for and t.id == polled and silent >= 0):  # nobody waits afterwards
-                for name, units in options[0].items():
-                    left = max(0, self.free(name) - aside[name])
-                    aside[name] += min(left, units)
+            if t.state == "w" and not any(self.pools[name].in_cohort for name in t.needs):
+                self.judge(t, aside, polled)
+        lenders = {name for name, pool in self.pools.items() if pool.in_cohort}
+        if any(t.state == "w" and t.needs.keys() <= lenders for t in self.tickets):
+            Lines(self, polled).run()
+        return sum(t.state == "w" for t in self.tickets) < waited
 
-    def choose(self, ticket: Ticket, options: list[dict[str, int]]) -> None:
+    def judge(self, t: Ticket, aside: dict[str, int], polled: str | None) -> None:
+        """Grant the next ticket, set its units aside, or pass it over."""
+        options = [needs for needs in t.options if not self.barred(t.owner, needs)]
+        if not options or self.is_silent(t, polled):
+            return
+        said = [(needs, self.calendar.verdict(t, needs)) for needs in options]
+        said = [(needs, word) for needs, word in said if word in ("fits", "lacks")] or said[:1]
+        fitting = [
+            needs
+            for needs, word in said
+            if word == "fits"
+            and all(
+                self.left(name, t) - aside[name] >= units and self.paced(name)
+                for name, units in needs.items()
+            )
+        ]
+        if fitting and not self.is_unasked(t, polled):
+            self.choose(t, fitting)
+            self.start(t)
+            return
+        needs, word = said[0]
+        if word == "held":
+            self.calendar.plan(t, needs)
+        if word in ("fits", "lacks") and not self.leaves(t, polled):
+            for name, units in needs.items():
+                aside[name] += min(max(0, self.left(name, t) - aside[name]), units)
+
+    def left(self, name: str, ticket: Ticket) -> int:
+        """Return the free units that bookings do not keep from a ticket."""
+        return self.free(name) - self.calendar.kept(name, ticket)
+
+    def is_silent(self, ticket: Ticket, polled: str | None) -> bool:
+        """Return whether it is passed over because nobody asks for it."""
+        silent = self.now - self.downtime - ticket.heard
+        unasked = ticket.pull and ticket.id != polled
+        return unasked and silent > (0 if ticket.waited_for else MARGIN)
+
+    def is_unasked(self, ticket: Ticket, polled: str | None) -> bool:
+        """Return whether it is granted only when it is polled, and was not."""
+        return ticket.pull and ticket.id != polled and not ticket.waited_for
+
+    def leaves(self, ticket: Ticket, polled: str | None) -> bool:
+        """Return whether nobody waits for it after this poll."""
+        waits = self.now - self.downtime < ticket.heard
+        return ticket.waited_for and ticket.id == polled and not waits
+
+    def choose(self, ticket: Ticket, options: list[Needs]) -> None:
         """Let a ticket need the first of these, or the one that leaves its pools emptiest."""
         if not ticket.in_order:
             options = sorted(options, key=self.shares)
         ticket.needs = options[0]
 
-    def shares(self, needs: dict[str, int]) -> list[Fraction | float]:
+    def shares(self, needs: Needs) -> list[Fraction | float]:
         """Return the shares of the limits that would be occupied, the greatest first."""
         limits = {name: self.pools[name].limit for name in needs}
         return sorted(
@@ -317,15 +304,15 @@ class Model:
             reverse=True,
         )
 
-    def has_slots(self, needs: dict[str, int]) -> bool:
+    def has_slots(self, needs: Needs) -> bool:
         """Return whether the pool with slots has as many that nobody has, for a forced ticket."""
         return needs.get(self.slotted, 0) <= self.slots - self.held(self.slotted)
 
-    def barred(self, owner: str, needs: dict[str, int]) -> bool:
+    def barred(self, owner: str, needs: Needs) -> bool:
         """Return whether a pool bars these needs of an owner, so that they are passed over."""
         for name, units in needs.items():
             pool = self.pools[name]
-            if pool.paused or units > pool.limit:
+            if pool.paused or units > pool.limit + pool.borrowing:
                 return True
             if pool.quota is not None and self.held(name, owner) + units > pool.quota:
                 return True
