@@ -373,9 +373,9 @@ def keys_of(call: do.Call, moment: Moment) -> Keys:
             return Keys(calendars={need.pool for need in needs}, booked={(owner, key)})
         case do.Rebook(booking, _, needs):
             pools = {need.pool for need in needs}
-            return Keys(bookings={booking}, called={booking}, calendars=pools)
+            return Keys(bookings={booking}, called=frozenset({booking}), calendars=pools)
         case do.Unbook(booking):
-            return Keys(bookings={booking}, called={booking})
+            return Keys(bookings={booking}, called=frozenset({booking}))
         case do.Sweep(names):
             return Keys(pools=set(names), due=moment.at)
     raise AssertionError(call)

@@ -86,7 +86,7 @@ class Keys:
     """All templates are needed."""
     bookings: set[BookingId] = field(default_factory=set)
     """Bookings that are needed with their pools, cancelled ones as well."""
-    called: set[BookingId] = field(default_factory=set)
+    called: frozenset[BookingId] = frozenset()
     """Bookings whose tickets are needed: the first `CALLED_MAX` of all."""
     booked: set[tuple[str, str]] = field(default_factory=set)
     """(owner, key) of bookings that may exist."""
@@ -125,7 +125,7 @@ class Keys:
         named += len(self.holders) + len(self.heard) + len(self.touched)
         named += len(self.member_groups) + len(self.heads) + len(self.waiters) + len(self.groups)
         named += len(self.makable) + self.templates + len(self.cohorts)
-        named += len(self.bookings) + len(self.booked) + len(self.calendars) + len(self.called)
+        named += len(self.bookings | self.called) + len(self.booked) + len(self.calendars)
         return named + (self.due is not None)
 
 

@@ -58,7 +58,8 @@ class BookingCase(AuditedUseCase[BookingView]):
     booking: BookingId
 
     def keys(self) -> Keys:
-        return Keys(admission=AdmissionKeys(bookings={self.booking}, called={self.booking}))
+        called = frozenset({self.booking})
+        return Keys(admission=AdmissionKeys(bookings={self.booking}, called=called))
 
     def conclude(self, world: World, when: When) -> BookingView:
         return BookingView(world.admission.bookings[self.booking], when)
@@ -124,7 +125,7 @@ class BookingAlter(BookingCase):
     """Those that it needs from now on."""
 
     def keys(self) -> Keys:
-        made = AdmissionKeys(bookings={self.booking}, called={self.booking})
+        made = AdmissionKeys(bookings={self.booking}, called=frozenset({self.booking}))
         made.calendars |= self.pools
         return Keys(admission=made)
 

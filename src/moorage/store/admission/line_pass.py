@@ -100,9 +100,11 @@ def pass_load(pool: str, tickets: int | None = None) -> Plan[LinePass]:
         after = (page[-1][1], page[-1][2], page[-1][3])
     heads: list[Row] = []
     stopping: dict[LeaseId, tuple[Instant, ...]] = {}
+    known = facts.pools.get(pool)
+    yields: set[str] = set()
+    if known is not None and (known.yields or known.spec.cohort is not None):
+        yields = yielding(facts, known)
     if waiters:
-        known = facts.pools.get(pool)
-        yields = set() if known is None else yielding(facts, known)
         more = [Query("leases_load_yielding", (key_set(yields), YIELDING_MAX))] if yields else []
         heads, *stops = yield [Query("lease_load", (waiters[0].id,)), *more]
         if stops:
@@ -112,7 +114,6 @@ def pass_load(pool: str, tickets: int | None = None) -> Plan[LinePass]:
         (owner, units, at, naming_of(owner, *structs.astuple(body.labels)))
         for (units, at, owner, _, _), body in zip(holding, bodies, strict=True)
     ]
-    known = facts.pools.get(pool)
     by_slot = known is not None and known.spec.limit is None
     # A lease that was handed over is young, although its units are not.
     handed_over = any(body.held_since is not None for body in bodies)
