@@ -446,7 +446,8 @@ def _bound(
         if not ticket.forced or pool.spec.limit is None:
             bound = binding(facts, moment, pool, known, units, need.state, need.wanted)
         stops = known.stopping.get(ticket.id)
-        if stops and bound is not None and bound.code in ("limit", "over"):
+        # In a cohort the units that it waits for may be lent, so its pool has some that are free.
+        if stops and (bound is None or bound.code in ("limit", "over")):
             return Binding("stopping", f"{_place_text(rank)}; {_stop_text(stops, moment.at)}")
         found.append((bound is not None, rank, need, bound))
     _, rank, need, bound = max(found, key=lambda each: each[:2])
