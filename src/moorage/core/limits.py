@@ -249,6 +249,12 @@ MOVED_PRIORITY_MAX = 2 * PRIORITY_MAX
 BOOKINGS_MAX = 200
 """Bookings of one pool that are not over: every decision about the pool reads them."""
 
+CALLED_MAX = 1_000
+"""Tickets of cancelled bookings that one batch ends; others end in their turn."""
+
+BOOKINGS_OVER_MAX = 500
+"""Bookings of one pool that are kept although they are over or cancelled: each may have 15 KB."""
+
 WINDOWS_MAX = 366
 """Windows of one booking: those of a year, if it is daily."""
 
@@ -367,7 +373,10 @@ YIELDING_MAX = 256
 
 SHARERS_MAX = 100
 """Sharers that a pool with a fair share remembers, and weights that it may have: they are in its
-row, which every grant writes; each takes about 40 bytes and its name."""
+row, which every grant writes; each takes about 60 bytes and its name."""
+
+SHARER_BYTES_MAX = 96
+"""Bytes in UTF-8 of the name of a sharer: longer ones are cut, and end with a digest."""
 
 COHORT_POOLS_MAX = 32
 """Pools of one cohort: a batch that needs one of them loads all."""

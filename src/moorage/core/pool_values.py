@@ -36,13 +36,18 @@ class Sharing(Struct, frozen=True):
     """The state of a pool's fair share. Tags are unit-milliseconds per weight."""
 
     now: int = 0
-    """The virtual time: the tag of a ticket of a sharer without debt. It never falls."""
+    """The virtual time: the tag of a ticket of a sharer without debt. It never falls while a ticket
+    waits."""
     last: int = 0
     """The largest tag of a ticket so far."""
     usual: int = 0
     """Milliseconds that a lease usually lasts, a moving average; 0: none has ended yet."""
     sharers: dict[str, Sharer] = {}
     """Those with tickets, leases or a debt; at most `SHARERS_MAX`."""
+    others: int = 0
+    """Occupied units that none of them is known to have: of forgotten ones, and of before."""
+    scale: int = 1
+    """Unit-milliseconds of one step of a tag: more than one only in huge pools."""
 
 
 class Adaptive(Struct, frozen=True):

@@ -265,6 +265,13 @@ class PoolMetrics(Collector):
         )
         yield _labelled(
             CounterMetricFamily,
+            "moorage_leases_preempted",
+            "Leases that this process has asked to stop for another ticket.",
+            ["pool"],
+            (((name,), count) for name, count in tally.preempted.items()),
+        )
+        yield _labelled(
+            CounterMetricFamily,
             "moorage_leases_ended",
             "Leases and tickets ended by this process.",
             ["pool", "cause"],

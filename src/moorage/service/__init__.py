@@ -13,8 +13,9 @@
 * `token_ends.py` ends the tickets of tokens that are not valid any more.
 * `values.py` converts times and durations for the native API and checks its input,
   `pages.py` paginates lists, `errors.py` translates errors of the store, `audit_log.py` writes
-  audit rows to the log. `histogram.py` counts durations. `ids.py` and `clock.py` provide randomness
-  and time, `os_vocabulary.py` the standard resource classes and traits.
+  audit rows to the log, `audit_entries.py` makes them. `histogram.py` counts durations. `ids.py`
+  and `clock.py` provide randomness and time, `os_vocabulary.py` the standard resource classes
+  and traits.
 
 May import: `store`, `core`, `wire`.
 """

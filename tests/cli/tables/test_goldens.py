@@ -5,8 +5,9 @@ from collections.abc import Iterator
 import pytest
 
 from moorage.cli.main import cli
+from moorage.wire.pools.icalendar import calendar_of
 from tests.cli.command import moorage
-from tests.cli.tables.answers import LEASES
+from tests.cli.tables.answers import BOOKINGS, LEASES
 from tests.cli.tables.double import answering, on_terminal
 from tests.cli.tables.driver import BROKEN
 from tests.cli.tables.fleet_answers import AGENTS
@@ -83,6 +84,17 @@ def test_every_list_has_a_golden_text() -> None:
     shown = {words for words in leaves(cli) if words[-1] in SHOWING}
     assert {" ".join(words) for words in shown - golden} == {*ELSEWHERE}
     assert {file.stem for file in FOLDER.iterdir()} == {*COMMANDS, *SCREENS}
+
+
+def test_bookings_are_printed_as_a_calendar_file(url: str) -> None:
+    """It is the file of the API; the control is that no other form can be had at the same time."""
+    where = {"MOORAGE_URL": url, "MOORAGE_TOKEN": "night"}
+    done = moorage("booking", "list", "--ics", **where)
+    assert (done.returncode, done.stderr) == (0, "")
+    # A pipe that is read as text has other ends of lines.
+    assert done.stdout.splitlines() == calendar_of(BOOKINGS).splitlines()
+    assert done.stdout.count("BEGIN:VEVENT") == sum(len(one.windows) for one in BOOKINGS)
+    assert moorage("booking", "list", "--ics", "--json", **where).returncode == 2
 
 
 def test_titles_stand_again_below_a_long_list(url: str) -> None:

@@ -258,7 +258,7 @@ class World:
 
     def cancel(self, name: str, by: Booker = BOOKERS) -> BookingId:
         """Cancel a booking."""
-        return self.do(bookings.cancel(self.facts, self.wall, BookingId(name), by))
+        return self.do(bookings.cancel(self.facts, self.moment, self.wall, BookingId(name), by))
 
     def _load_calendar(self, pool: str) -> None:
         if pool in self.facts.holding:

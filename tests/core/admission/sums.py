@@ -35,6 +35,10 @@ def sums_differ(facts: Facts) -> list[str]:
         for what, (stored, right) in sums.items():
             if stored != right:
                 found.append(f"pool {name}: {what} is {stored}, and should be {right}")
+        if pool.spec.fair_share is not None and pool.sharing is not None:
+            counted = pool.sharing.others + sum(one.held for one in pool.sharing.sharers.values())
+            if counted != pool.occupied:
+                found.append(f"pool {name}: all sharers hold {counted}, and not {pool.occupied}")
         if pool.spec.quota is not None:
             found += _held_differs(facts, name, granted)
     for lease in live:

@@ -145,6 +145,26 @@ def test_a_folder_that_cannot_be_written(
     assert ("is not a place in the feed" in done.stderr) == (blocks == "unlimited")
 
 
+def test_a_folder_that_others_can_write(
+    served: tuple[str, str], receiver: Receiver, tmp_path: Path
+) -> None:
+    """It is refused: they could have events left out, or posted again."""
+    (tmp_path / "hooks.toml").write_text(f'[ci]\nurl = "{receiver.url}"\n')
+    state = tmp_path / "state"
+    state.mkdir()
+    state.chmod(0o777)
+    done = subprocess.run(
+        [sys.executable, "-m", "moorage", "notify", "--hooks", "hooks.toml", "--state", "state"],
+        env={**os.environ, "MOORAGE_URL": served[0], "MOORAGE_TOKEN": served[1]},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "state is not used: everybody can write to state" in done.stderr
+
+
 def test_killed_between_a_post_and_its_place(client: Client, pool: str, hook: Hook) -> None:
     """After the next start the post is repeated, with the same id, and nothing is left out."""
     process: Server | None = None

@@ -1,5 +1,6 @@
 """One post, and a receiver that would not let go of it, or fails at one lease again and again."""
 
+import json
 import socket
 import threading
 from collections.abc import Iterator
@@ -12,9 +13,10 @@ import pytest
 
 from moorage.client import Client
 from moorage.client.transport import Transport
-from moorage.integrations.webhooks import following, posting
+from moorage.integrations.webhooks import following, given_up, posting
 from moorage.integrations.webhooks.cursor_files import CursorFile
 from moorage.integrations.webhooks.following import Following
+from moorage.integrations.webhooks.given_up import GivenUp
 from moorage.integrations.webhooks.hooks import Hook, Post
 from moorage.integrations.webhooks.posting import Verdict, send
 from tests.integrations.webhooks.receiver import Received, Receiver
@@ -95,3 +97,60 @@ def test_a_receiver_fails_at_a_lease_for_a_time_in_all(
         assert lease.id in one.refused
         assert len(receiver.posts) - before <= 2
     assert "gave up" in said[-1]
+
+
+@pytest.mark.parametrize(("status", "ends"), [(503, True), (429, True), (401, False)])
+def test_a_post_that_gets_502_for_ever_does_not_stop_its_hook(
+    client: Client,
+    served: tuple[str, str],
+    pool: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    status: int,
+    ends: bool,
+) -> None:
+    """After its time the event is kept for people, and the next one is posted.
+
+    The control is an access that is refused: no other post would succeed, so nothing is given up.
+    """
+    monkeypatch.setattr(following, "BUSY_SECONDS_MAX", 0.9)
+    stopped = threading.Event()
+
+    def answer(post: Received) -> int:
+        if len(receiver.posts) == 4:
+            stopped.set()
+        return status if post.content["event"] == "granted" else 200
+
+    with Receiver(answer=answer) as receiver, client.lease(pool) as held:
+        hook = Hook(name="ci", url=f"{receiver.url}/hook")
+        file = CursorFile(str(tmp_path), "ci")
+        one = Following(Transport(*served), hook, file, stopped, lambda _: None)
+        lease = replace(client.admission.lease(held.id), labels={"notify": "ci"})
+        one._deliver("granted", lease)
+        one._deliver("ended", replace(lease, state="ended"))
+        kept = tmp_path / "ci.given-up"
+        assert kept.exists() == ends
+        assert [post.content["event"] for post in receiver.posts].count("ended") == ends
+        if ends:
+            (line,) = map(json.loads, kept.read_text().splitlines())
+            assert (line["event"], line["lease"], line["owner"]) == (
+                "granted",
+                held.id,
+                lease.owner,
+            )
+            assert line["why"] == f"the receiver answers {status}"
+
+
+def test_events_that_are_given_up_are_bounded(
+    client: Client, pool: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The oldest go; others cannot read the file."""
+    monkeypatch.setattr(given_up, "KEPT_MAX", 3)
+    with client.lease(pool) as held:
+        lease = client.admission.lease(held.id)
+    file = GivenUp(str(tmp_path), "ci")
+    for n in range(5):
+        file.add("granted", lease, f"{n}")
+    kept = tmp_path / "ci.given-up"
+    assert [json.loads(one)["why"] for one in kept.read_text().splitlines()] == ["2", "3", "4"]
+    assert kept.stat().st_mode & 0o777 == 0o600

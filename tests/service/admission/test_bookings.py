@@ -24,10 +24,11 @@ from moorage.service.admission.booking_cases import (
 from moorage.service.admission.lease_cases import LeaseRelease, Sweep
 from moorage.service.admission.service import Admission
 from moorage.service.values import time_of
+from moorage.store.admission import save
 from moorage.store.admission.check import differences_load
 from moorage.wire.pools.bookings import BookedUnits, BookingChange, BookingWanted, Repeat
 from tests.service.admission.test_faulty_rows import unreadable
-from tests.service.pools import ask, opened, pass_time, pool_put, refusal, spec
+from tests.service.pools import ask, opened, pass_time, pool_pause, pool_put, refusal, spec
 from tests.service.running import TESTER, ManualClock, Running, running
 from tests.support import cluster
 
@@ -345,3 +346,68 @@ def test_old_bookings_are_forgotten(stage: Stage) -> None:
         assert Instant(one.clock.at) > made.booking.ends_at
 
     stage.play(scenario)
+
+
+@pytest.mark.parametrize("engine", ["sqlite", "postgresql"])
+def test_cancelled_bookings_are_bounded(
+    engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The oldest of a pool go; those of other pools stay, and so do those that are not over."""
+    url = cluster.fresh() if engine == "postgresql" else f"sqlite:///{tmp_path}/m.sqlite"
+    monkeypatch.setattr(save, "BOOKINGS_OVER_MAX", 3)
+
+    async def played() -> None:
+        async with opened(url) as service:
+            admission, calendars = service.admission, service.admission.calendars
+            now = (await admission.queries.now()).wall
+
+            async def booked(key: str, pool: str = "p") -> BookingId:
+                wanted = BookingWanted(
+                    needs=[BookedUnits(pool=pool, units=1)],
+                    key=key,
+                    start=time_of(now) + timedelta(hours=1),
+                    end=time_of(now) + timedelta(hours=2),
+                )
+                case = BookingCreate(OPERATES, TESTER, booking_id_new(), "me", wanted)
+                return (await calendars.change(case)).booking.id
+
+            for pool in "pq":
+                await pool_put(admission, pool, spec(9))
+            stays, other = await booked("stays"), await booked("other", "q")
+            await calendars.change(BookingCancel(OPERATES, TESTER, other))
+            made = [await booked(str(n)) for n in range(6)]
+            for one in made:
+                await calendars.change(BookingCancel(OPERATES, TESTER, one))
+            found, _, _ = await calendars.page(None, 20, over=True)
+            kept = [view.booking.id for view in found]
+            assert sorted(kept) == sorted([stays, other, *made[3:]])
+            assert await service.engine.read_aside(differences_load()) == []
+
+    asyncio.run(played())
+
+
+@pytest.mark.parametrize("engine", ["sqlite", "postgresql"])
+def test_tickets_of_a_cancelled_booking_end_in_a_paused_pool(engine: str, tmp_path: Path) -> None:
+    """At once, although nobody looks at the line."""
+    url = cluster.fresh() if engine == "postgresql" else f"sqlite:///{tmp_path}/m.sqlite"
+
+    async def played() -> None:
+        async with opened(url) as service:
+            admission, now = service.admission, (await service.admission.queries.now()).wall
+            await pool_put(admission, "p", spec(2))
+            wanted = BookingWanted(
+                needs=[BookedUnits(pool="p", units=1)],
+                key="k",
+                start=time_of(now),
+                end=time_of(now) + timedelta(hours=1),
+            )
+            case = BookingCreate(OPERATES, TESTER, booking_id_new(), "me", wanted)
+            made = (await admission.calendars.change(case)).booking
+            await pool_pause(admission, "p", True)
+            mine = (await ask(admission, "mine", "p", booking=made.id)).lease
+            plain = (await ask(admission, "plain", "p")).lease
+            await admission.calendars.change(BookingCancel(OPERATES, TESTER, made.id))
+            assert await state_of(admission, mine.id) == ("ended", "revoked")
+            assert (await state_of(admission, plain.id))[0] == "waiting"
+
+    asyncio.run(played())

@@ -234,7 +234,7 @@ class Server:
                 after = structs.replace(before, needs=needs, windows=windows, updated_at=wall)
                 return bookings.change(facts, moment.at, after, by)
             case do.Unbook(key):
-                return bookings.cancel(facts, wall, key, by)
+                return bookings.cancel(facts, moment, wall, key, by)
 
     def _ask(self, ask: do.Ask, moment: Moment) -> LeaseRequest:
         return LeaseRequest(
@@ -377,9 +377,10 @@ def keys_of(call: do.Call, moment: Moment) -> Keys:
         case do.Book(owner=owner, key=key, needs=needs):
             return Keys(calendars={need.pool for need in needs}, booked={(owner, key)})
         case do.Rebook(booking, _, needs):
-            return Keys(bookings={booking}, calendars={need.pool for need in needs})
+            pools = {need.pool for need in needs}
+            return Keys(bookings={booking}, called=frozenset({booking}), calendars=pools)
         case do.Unbook(booking):
-            return Keys(bookings={booking})
+            return Keys(bookings={booking}, called=frozenset({booking}))
         case do.Sweep(names):
             return Keys(pools=set(names), due=moment.at)
     raise AssertionError(call)

@@ -141,21 +141,34 @@ def create(needs: tuple[str, ...], as_json: bool, **given: Any) -> None:
     say_or_json(as_json, made, f"booked {made.id}: {_summary(made)}")
 
 
-@group.command("list", epilog=example("moorage booking list", "moorage booking list --mine"))
+@group.command("list", epilog=example("moorage booking list", "moorage booking list --mine --ics"))
 @administering
 @click.option("--pool", shell_complete=completion.pools, help="Only those of this pool.")
 @click.option("--owner", help="Only those of this owner.")
 @click.option("--mine", is_flag=True, help="Only one's own.")
 @click.option("--over", is_flag=True, help="Also those that are over or cancelled.")
+@click.option("--ics", is_flag=True, help="Print a calendar file (RFC 5545), an event per window.")
 @wide_option
 @json_option
 def list_(
-    pool: str | None, owner: str | None, mine: bool, over: bool, wide: bool, as_json: bool
+    pool: str | None,
+    owner: str | None,
+    mine: bool,
+    over: bool,
+    ics: bool,
+    wide: bool,
+    as_json: bool,
 ) -> None:
     """Print bookings, the first made first."""
+    if ics and (as_json or wide):
+        raise Failure(USAGE, "--ics prints a calendar file: omit --json and --wide")
     with at_server(Bookings) as bookings:
         found = list(bookings.all(pool, owner, mine=mine, over=over))
-    if as_json:
+    if ics:
+        from moorage.wire.pools.icalendar import calendar_of
+
+        click.echo(calendar_of(found).encode("utf-8", "replace"), nl=False)
+    elif as_json:
         show_json(found)
     else:
         cells = id_cells(one.id for one in found)

@@ -36,8 +36,9 @@ from moorage.core.admission.bars import (
     lacking_labels,
     silence_ends,
 )
+from moorage.core.admission.booking_model import OVER
 from moorage.core.admission.calendar import waking
-from moorage.core.admission.calendar.booked_pools import OVER, BookedPools, Verdict
+from moorage.core.admission.calendar.booked_pools import BookedPools, Verdict
 from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Changes, Facts, Immediate
 from moorage.core.admission.model import FREE, Lease, Need, Pool, Slot

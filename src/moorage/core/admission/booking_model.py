@@ -85,6 +85,12 @@ class Booking(Struct, frozen=True):
         return limit if whole else units
 
 
+OVER = "its booking is over"
+"""Detail of the end of a ticket that waited for units of a booking."""
+
+CANCELLED = "its booking was cancelled"
+"""The same, if somebody has cancelled the booking."""
+
 BOOKED_PRIORITY = MOVED_PRIORITY_MAX + 1
 """The priority of tickets with a booking: ahead of all others, also of moved ones."""
 

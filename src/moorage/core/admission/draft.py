@@ -95,6 +95,9 @@ class Draft:
             ticket = fair_share.tagged(pool, ticket, self.moment.at, kept)
         elif ticket.place:  # it had one in a fair share that has ended
             ticket = structs.replace(ticket, place=0, charge=0)
+        if ticket.booking is not None:
+            until = self.facts.booked_until(ticket.booking)
+            ticket = structs.replace(ticket, booked_until=until)
         self.changes.leases[ticket.id] = ticket
         self.wait(ticket)
         return ticket

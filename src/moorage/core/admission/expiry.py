@@ -16,6 +16,7 @@ from collections.abc import Iterable
 from msgspec import structs
 
 from moorage.core.admission import pools
+from moorage.core.admission.booking_model import OVER
 from moorage.core.admission.draft import Draft, by
 from moorage.core.admission.facts import Changes, Facts
 from moorage.core.admission.model import (
@@ -29,7 +30,7 @@ from moorage.core.admission.model import (
 from moorage.core.admission.owners import is_foreign
 from moorage.core.admission.requests import lease_of
 from moorage.core.clock import Instant
-from moorage.core.ids import LeaseId
+from moorage.core.ids import BookingId, LeaseId
 from moorage.core.service_time import Moment
 
 UNREAD = "its answer was not read"
@@ -51,6 +52,8 @@ def sweep(
         lease = facts.leases.get(key)
         if lease is None or lease.state == "ended":
             continue
+        if lease.booking is not None and lease.state == "waiting":
+            lease = _as_booked(draft, lease, lease.booking)
         due = due_of(lease, facts.timeline)
         if due is not None and due <= moment.at:
             _over(draft, lease, cause_of(lease, moment))
@@ -64,7 +67,8 @@ def sweep(
 def cause_of(lease: Lease, moment: Moment) -> Cause:
     """Return why a lease is over; it must be."""
     if lease.state == "waiting":
-        return "unheard"
+        until = lease.booked_until
+        return "unheard" if until is None or until > moment.at else "revoked"
     if lease.hold_until is not None and lease.hold_until <= moment.at:
         return "hold_over"
     stop = lease.stop_until
@@ -110,8 +114,20 @@ def _over(draft: Draft, lease: Lease, cause: Cause, detail: str = "") -> None:
         draft.end(lease, cause, by(lease.superseded_by))
     elif cause == "preempted" and lease.preempted_by is not None:
         draft.end(lease, cause, f"for {lease.preempted_by}")
+    elif lease.state == "waiting" and cause == "revoked":
+        draft.end(lease, cause, OVER)
     else:
         draft.end(lease, cause, detail)
+
+
+def _as_booked(draft: Draft, ticket: Lease, booking: BookingId) -> Lease:
+    """Return a ticket with the present end of its booking: the wall clock may have jumped."""
+    until = draft.facts.booked_until(booking)
+    if until is None or until == ticket.booked_until:
+        return ticket
+    changed = structs.replace(ticket, booked_until=until)
+    draft.put(changed)
+    return changed
 
 
 def known(lease: Lease, moment: Moment) -> Lease:

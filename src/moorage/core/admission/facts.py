@@ -86,6 +86,8 @@ class Keys:
     """All templates are needed."""
     bookings: set[BookingId] = field(default_factory=set)
     """Bookings that are needed with their pools, cancelled ones as well."""
+    called: frozenset[BookingId] = frozenset()
+    """Bookings whose tickets are needed: the first `CALLED_MAX` of all."""
     booked: set[tuple[str, str]] = field(default_factory=set)
     """(owner, key) of bookings that may exist."""
     calendars: set[str] = field(default_factory=set)
@@ -110,6 +112,7 @@ class Keys:
         self.waiters |= other.waiters
         self.quotas |= other.quotas
         self.bookings |= other.bookings
+        self.called |= other.called
         self.booked |= other.booked
         self.calendars |= other.calendars
         if other.due is not None:
@@ -122,7 +125,7 @@ class Keys:
         named += len(self.holders) + len(self.heard) + len(self.touched)
         named += len(self.member_groups) + len(self.heads) + len(self.waiters) + len(self.groups)
         named += len(self.makable) + self.templates + len(self.cohorts)
-        named += len(self.bookings) + len(self.booked) + len(self.calendars)
+        named += len(self.bookings | self.called) + len(self.booked) + len(self.calendars)
         return named + (self.due is not None)
 
 
@@ -282,6 +285,12 @@ class Facts:
                 named[name] = slot
         for key, until in changes.heard.items():
             self.leases[key] = structs.replace(self.leases[key], heard_until=until)
+
+    def booked_until(self, booking: BookingId) -> Instant | None:
+        """Return the service time at which a booking ends; None: it is not loaded, or cancelled."""
+        found = self.bookings.get(booking)
+        coming = () if found is None else found.coming
+        return Instant(coming[-1].end + self.timeline.skew) if coming else None
 
     def with_pools(self, pools: dict[str, Pool]) -> "Facts":
         """Return the same facts with new pools, which have no slots, no leases and no tickets."""

@@ -385,6 +385,8 @@ class Lease(Struct, frozen=True):
     """The ticket for which its holder is asked to stop until `stop_until`."""
     booking: BookingId | None = None
     """The booking whose units it uses."""
+    booked_until: Instant | None = None
+    """Service time at which that booking ends, as was known last: a ticket waits no longer."""
     borrow: int | None = None
     """The shortest hold that will do, if a booking needs its units sooner than its own ends."""
     yields_to: BookingId | None = None
@@ -438,6 +440,8 @@ def due_of(lease: Lease, timeline: Timeline | None = None) -> Instant | None:
     ends = lease.hold_until
     if lease.stop_until is not None:
         ends = first_end(ends, stops_at(lease, timeline.downtime))
+    if lease.booked_until is not None and lease.state == "waiting":
+        ends = lease.booked_until
     if ends is None or heard is None:
         return heard if ends is None else ends
     return min(heard, ends)

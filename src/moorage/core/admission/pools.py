@@ -39,7 +39,7 @@ from moorage.core.limits import (
     THROTTLED_MAX,
     TTL_SECONDS_MIN,
 )
-from moorage.core.pool_values import Adaptive, Sharing
+from moorage.core.pool_values import Adaptive
 from moorage.core.service_time import Moment
 from moorage.core.texts import check_path, check_reason
 
@@ -192,7 +192,7 @@ def new_pool(name: str, spec: PoolSpec, wall: Instant) -> Pool:
         wake_at=None,
         created_at=wall,
         updated_at=wall,
-        sharing=None if spec.fair_share is None else Sharing(),
+        sharing=None if spec.fair_share is None else fair_share.begun(spec, 0),
     )
 
 

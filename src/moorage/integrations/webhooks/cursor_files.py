@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from moorage.client.run.locks import locked_file
 from moorage.client.run.private_file import write_private
+from moorage.ownership import check_folder
 
 LOCK = "notify.lock"
 
@@ -23,10 +24,12 @@ class InUseError(Exception):
 def only_user_of(folder: str) -> Iterator[None]:
     """Make a folder for places if it is missing, and refuse it to other processes meanwhile.
 
-    Raises InUseError, OSError: no place could be stored there.
+    Raises InUseError, UntrustedError: others could change the places; OSError: no place could be
+    stored there.
     """
     lock = os.path.join(folder, LOCK)
     os.makedirs(folder, mode=0o700, exist_ok=True)
+    check_folder(folder, "`chmod go-w` it, or name another folder")
     with ExitStack() as held:
         try:
             held.enter_context(locked_file(lock, wait=False))
@@ -58,6 +61,7 @@ class CursorFile:
     """The file of one hook."""
 
     def __init__(self, folder: str, hook: str) -> None:
+        self.folder = folder
         self._path = Path(folder) / f"{hook}.cursor"
 
     def read(self) -> Place | None:

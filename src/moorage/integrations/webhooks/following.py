@@ -18,6 +18,7 @@ from moorage.client.run.lease.renewer import FAILURES
 from moorage.client.transport import MoorageError, RefusedError, Transport
 from moorage.client.watch import ChangesGoneError, Watch
 from moorage.integrations.webhooks.cursor_files import CursorFile, Place
+from moorage.integrations.webhooks.given_up import GivenUp
 from moorage.integrations.webhooks.hooks import LABEL, Event, Hook, LeaseOf
 from moorage.integrations.webhooks.posting import Answer, Verdict, send
 from moorage.integrations.webhooks.secret_values import SecretError
@@ -34,6 +35,9 @@ SHORT_SECONDS_MAX = 4.0
 FAILING_SECONDS_MAX = 300.0
 """How long to repeat a post at which the receiver itself fails: others wait behind it."""
 
+BUSY_SECONDS_MAX = 3600.0
+"""How long to repeat a post to which a proxy or the receiver says that it is busy or away."""
+
 STORE_SECONDS = 1.0
 """How often the place is stored while only changes come that do not concern the hook."""
 
@@ -46,6 +50,7 @@ REMEMBERED_MAX = 10_000
 REST_SECONDS = 30.0
 """After a grant that could not be posted in time, nobody waits for tickets for this time."""
 
+N = TypeVar("N")
 K = TypeVar("K")
 
 
@@ -72,8 +77,9 @@ class Following:
         self._granted: dict[str, datetime | None] = {}
         """The last grants that were posted: a lease changes several times while it is granted."""
         self._failing = False
-        self._lost: dict[str, float] = {}
+        self._lost: dict[tuple[str, Verdict], float] = {}
         """Seconds for which the receiver has failed at a lease, in all its grants."""
+        self._given_up = GivenUp(file.folder, hook.name)
         self._rests_until = 0.0
         self.refused: dict[str, None] = {}
         """The last leases whose grant the receiver has refused: it will not take the next one."""
@@ -186,24 +192,37 @@ class Following:
                 if self._failing:
                     self._say("posts get through again")
                 self._failing = False
-                self._lost.pop(lease.id, None)
+                for verdict in (Verdict.FAILED, Verdict.BUSY):
+                    self._lost.pop((lease.id, verdict), None)
                 return
-            if answer.verdict is Verdict.FAILED:
-                lost = self._lost.get(lease.id, 0.0) + elapsed() - since
-                _keep(self._lost, lease.id, lost)
-                since = elapsed()
-            if answer.verdict is Verdict.REFUSED or (
-                answer.verdict is Verdict.FAILED and self._lost[lease.id] > FAILING_SECONDS_MAX
-            ):
-                self._say(f"gave up: {event} of lease {lease.id}: {answer.text}")
-                _keep(self.refused, lease.id, None)
-                self._failing = False
+            if answer.verdict is Verdict.REFUSED or self._is_enough(lease, answer, since):
+                self._give_up(event, lease, answer.text)
                 return
+            since = elapsed()
             if not self._failing:
                 self._say(f"trying again: {event} of lease {lease.id}: {answer.text}")
             self._failing = True
             self._stopped.wait(max(pause, answer.retry_after or 0.0))
             pause = min(2 * pause, SHORT_SECONDS_MAX if instructs else PAUSE_SECONDS_MAX)
+
+    def _is_enough(self, lease: LeaseOf, answer: Answer, since: float) -> bool:
+        """Return whether the receiver has failed at a lease for too long; `since`: the last try."""
+        if answer.verdict is Verdict.LATER:
+            return False
+        key = (lease.id, answer.verdict)
+        _keep(self._lost, key, self._lost.get(key, 0.0) + elapsed() - since)
+        failed = answer.verdict is Verdict.FAILED
+        return self._lost[key] > (FAILING_SECONDS_MAX if failed else BUSY_SECONDS_MAX)
+
+    def _give_up(self, event: Event, lease: LeaseOf, why: str) -> None:
+        """Leave an event out, and keep it for people."""
+        self._say(f"gave up: {event} of lease {lease.id}: {why}")
+        try:
+            self._given_up.add(event, lease, why)
+        except OSError as error:
+            self._say(f"cannot keep it in {self._given_up.path}: {error.strerror}")
+        _keep(self.refused, lease.id, None)
+        self._failing = False
 
     def _sent(self, event: Event, lease: LeaseOf) -> Answer:
         try:
@@ -231,7 +250,7 @@ class Following:
             self._say(f"cannot confirm lease {lease.id}: {failure}")
 
 
-def _keep(memory: dict[str, K], name: str, value: K) -> None:
+def _keep(memory: dict[N, K], name: N, value: K) -> None:
     """Remember a value; forget the oldest beyond the bound."""
     memory[name] = value
     while len(memory) > REMEMBERED_MAX:

@@ -27,12 +27,16 @@ LATER = (
     HTTPStatus.PROXY_AUTHENTICATION_REQUIRED,
     HTTPStatus.REQUEST_TIMEOUT,
     HTTPStatus.TOO_EARLY,
+)
+"""Answers about our access to the receiver: all posts would get them."""
+
+BUSY = (
     HTTPStatus.TOO_MANY_REQUESTS,
     HTTPStatus.BAD_GATEWAY,
     HTTPStatus.SERVICE_UNAVAILABLE,
     HTTPStatus.GATEWAY_TIMEOUT,
 )
-"""Answers about the receiver, or about our access to it: all posts would get them."""
+"""Answers that say that the receiver is busy or away; but it may be this post that it fails at."""
 
 
 class Verdict(Enum):
@@ -43,6 +47,8 @@ class Verdict(Enum):
     """For good: another try would get the same answer."""
     FAILED = "failed"
     """This post may be what the receiver fails at."""
+    BUSY = "busy"
+    """Any other post may fail now, too, but perhaps it is only this one, again and again."""
     LATER = "later"
     """Another try may succeed, and any other post would fail now, too."""
 
@@ -104,8 +110,8 @@ def _judged(status: int, retry_after: str | None, *, of_lease: bool = False) -> 
         return Answer(Verdict.TAKEN, text)
     if of_lease and status == HTTPStatus.FORBIDDEN:
         return Answer(Verdict.FAILED, text)
-    if status in LATER:
+    if status in LATER or status in BUSY:
         known = retry_after is not None and retry_after.isdecimal()
         seconds = min(float(retry_after or 0), RETRY_SECONDS_MAX) if known else None
-        return Answer(Verdict.LATER, text, seconds)
+        return Answer(Verdict.BUSY if status in BUSY else Verdict.LATER, text, seconds)
     return Answer(Verdict.REFUSED if status < 500 else Verdict.FAILED, text)

@@ -12,6 +12,7 @@ from msgspec import Struct, json
 from moorage.core.clock import SECOND, Clock, Instant
 from moorage.core.limits import AUDIT_SCANNED_MAX
 from moorage.service import audit_log, errors
+from moorage.service.audit_entries import Actor, audit_entry
 from moorage.service.batch.transactor import Transactor
 from moorage.service.batch.use_case import RunPlan
 from moorage.service.feed.change_rows import pool_spec_of
@@ -24,40 +25,6 @@ from moorage.store.api import Engine
 from moorage.wire.audit import AuditAsked, AuditEntry
 
 __all__ = ["Actor", "Audit", "AuditFilter", "AuditRow", "audit_entry", "audit_row"]
-
-
-class Actor(Struct, frozen=True):
-    """The author of an action: a name, the id of a token of Moorage if it presented one, a role."""
-
-    who: str
-    token_id: str | None
-    role: str
-
-
-def audit_entry(
-    at: Instant, actor: Actor, action: str, target: str, before: Any = None, after: Any = None
-) -> AuditRow:
-    """Return the row for one action, for a decision: without an id, which the batch sets.
-
-    Args:
-        at: when.
-        actor: who.
-        action: the action, `noun.verb`.
-        target: its object: an id, a path.
-        before: the state before, any JSON-serializable value.
-        after: the state after it, likewise.
-    """
-    return AuditRow(
-        at,
-        "",
-        actor.who,
-        actor.token_id,
-        actor.role,
-        action,
-        target,
-        _text(before),
-        _text(after),
-    )
 
 
 def audit_row(
@@ -154,10 +121,6 @@ def after(at: Instant) -> PageMarker:
 
 def _place(row: AuditRow) -> PageMarker:
     return PageMarker(row.at, row.id)
-
-
-def _text(value: Any) -> str | None:
-    return None if value is None else json.encode(value).decode()
 
 
 TIMES = ("until", "suspect_since", "waits_until")

@@ -58,7 +58,8 @@ class BookingCase(AuditedUseCase[BookingView]):
     booking: BookingId
 
     def keys(self) -> Keys:
-        return Keys(admission=AdmissionKeys(bookings={self.booking}))
+        called = frozenset({self.booking})
+        return Keys(admission=AdmissionKeys(bookings={self.booking}, called=called))
 
     def conclude(self, world: World, when: When) -> BookingView:
         return BookingView(world.admission.bookings[self.booking], when)
@@ -124,7 +125,9 @@ class BookingAlter(BookingCase):
     """Those that it needs from now on."""
 
     def keys(self) -> Keys:
-        return Keys(admission=AdmissionKeys(bookings={self.booking}, calendars=set(self.pools)))
+        made = AdmissionKeys(bookings={self.booking}, called=frozenset({self.booking}))
+        made.calendars |= self.pools
+        return Keys(admission=made)
 
     def decide(self, world: World, when: When) -> Changes:
         facts, wanted = world.admission, self.wanted
@@ -156,7 +159,7 @@ class BookingCancel(BookingCase):
     """Cancel a booking."""
 
     def decide(self, world: World, when: When) -> Changes:
-        changes, _ = bookings.cancel(world.admission, when.wall, self.booking, self.by)
+        changes, _ = bookings.cancel(world.admission, when.moment, when.wall, self.booking, self.by)
         self.leave("booking.cancel", world, changes, when)
         return Changes(admission=changes)
 

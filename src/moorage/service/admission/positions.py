@@ -33,7 +33,7 @@ POOLS_MAX = 1_000
 GANGS_MAX = 32
 """The first tickets of a line that also need other pools, and whose other pools are considered."""
 
-HELD_CODES = ("limit", "over")
+HELD_CODES = ("limit", "over", "stopping")
 """Why a ticket waits that waits for units which others hold."""
 
 OTHERS_MAX = 8
@@ -218,12 +218,14 @@ class Positions:
     def note(self, changes: Changes, _when: When) -> None:
         """Mark the passes over changed pools as stale.
 
-        So are those over lines with moved tickets, and over pools with leases that change hands:
-        these pools do not change themselves.
+        So are those over lines with moved tickets, and over pools with leases that change hands or
+        are asked to stop: these pools do not change themselves.
         """
         pools = {*changes.pools}
         for lease in changes.leases.values():
-            if lease is not None and (lease.priority_asked is not None or lease.taken_from):
+            if lease is None:
+                continue
+            if lease.priority_asked is not None or lease.taken_from or lease.preempted_by:
                 pools.update(need.pool for need in lease.needs)
         self._lines.note(pools)
         self._heads.note(pools)

@@ -7,7 +7,8 @@ ledger, `admission_room.py` admission, which also grants; `ledger_share.py` is w
 the ledger. `fleet_room.py` loads and saves agents, `machine_offer.py` is what the ledger takes over
 from them. `member_counts.py` counts reporters, which some limits follow. `extra_loads.py` is what a
 batch finds out that it needs besides. `misfits.py` remembers tickets that do not fit into the
-ledger. `import_room.py` reads whether a ledger is imported, and refuses what would change it,
-`reshape_room.py` keeps what a reshape has done. `service_clock.py` tells the time of a batch. May
-import: `feed`, the root of `service`, `store`, `core`; no room.
+ledger. `stop_requests.py` is what the audit trail keeps of preemption. `import_room.py` reads
+whether a ledger is imported, and refuses what would change it, `reshape_room.py` keeps what a
+reshape has done. `service_clock.py` tells the time of a batch. May import: `feed`, the root of
+`service`, `store`, `core`; no room.
 """

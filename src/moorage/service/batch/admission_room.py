@@ -10,8 +10,10 @@ from moorage.service.batch.ledger_room import LedgerRoom
 from moorage.service.batch.ledger_share import LedgerShare
 from moorage.service.batch.member_counts import MemberCounts
 from moorage.service.batch.misfits import Misfits
+from moorage.service.batch.stop_requests import asked_row
 from moorage.service.batch.world import Changes as AllChanges
 from moorage.service.batch.world import World
+from moorage.store.access.audit import AuditRow
 from moorage.store.admission import load, save
 from moorage.store.api import Plan
 
@@ -28,6 +30,8 @@ class AdmissionRoom:
         self._extra = extra
         self._misfits = misfits
         self.changes = Changes()
+        self.rows: list[AuditRow] = []
+        """Of what no request has asked for."""
         self.when: When
         """The time of the batch, set by `begin`."""
         self._share: LedgerShare
@@ -92,9 +96,12 @@ class AdmissionRoom:
             yield from load.lines_load(self.facts, self._short, self._share.stuck, alive)
         for key, lease in made.leases.items():
             before = self.facts.leases.get(key)
-            starts = before is None or before.state != "granted"  # else it is asked to stop
-            if starts and lease is not None and lease.state == "granted":
+            if lease is None or lease.state != "granted":
+                continue
+            if before is None or before.state != "granted":
                 made.leases[key] = self._share.dated(lease)
+            elif before.stop_until is None and lease.preempted_by is not None:
+                self.rows.append(asked_row(self.facts, lease, self.when))
         self.facts.apply(made)
         self.changes.update(made)
 

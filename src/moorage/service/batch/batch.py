@@ -163,6 +163,9 @@ class Batches:
             if item.refusal is None:
                 for row in item.work.audit(now):
                     made.rows.append(row if row.id else row._replace(id=audit_id_new()))
+        if rooms.admission is not None and rooms.admission.rows:
+            own = rooms.admission.rows
+            made.rows += [row._replace(id=audit_id_new()) for row in own]
         if not (ledger or admission or fleet or made.changes.imports or made.rows or late):
             return made
         parts = [room.part() for room in rooms.all]

@@ -13,12 +13,21 @@ from moorage.core.admission.facts import Facts, Keys
 from moorage.core.admission.forecast.eta import Holder, Waiter
 from moorage.core.admission.forecast.holders import SlotHolder, holders_of
 from moorage.core.admission.forecast.why import Evidence
-from moorage.core.admission.model import Lease, first_end
+from moorage.core.admission.model import Lease, first_end, stops_at
+from moorage.core.admission.sharing.preemption import yielding
 from moorage.core.clock import SECOND, Instant
+from moorage.core.ids import LeaseId
+from moorage.core.limits import YIELDING_MAX
 from moorage.store import service_clock
 from moorage.store.admission.load import pools_query, pools_take
-from moorage.store.admission.rows import RANK_LEAST, lease_from_body, lease_from_row
+from moorage.store.admission.rows import (
+    RANK_LEAST,
+    lease_from_body,
+    lease_from_row,
+    leases_from_rows,
+)
 from moorage.store.api import Plan, Query, Row
+from moorage.store.encoding import key_set
 from moorage.wire.labels import naming_of
 
 PAGE = 5_000
@@ -90,14 +99,21 @@ def pass_load(pool: str, tickets: int | None = None) -> Plan[LinePass]:
             break
         after = (page[-1][1], page[-1][2], page[-1][3])
     heads: list[Row] = []
+    stopping: dict[LeaseId, tuple[Instant, ...]] = {}
+    known = facts.pools.get(pool)
+    yields: set[str] = set()
+    if known is not None and (known.yields or known.spec.cohort is not None):
+        yields = yielding(facts, known)
     if waiters:
-        (heads,) = yield [Query("lease_load", (waiters[0].id,))]
+        more = [Query("leases_load_yielding", (key_set(yields), YIELDING_MAX))] if yields else []
+        heads, *stops = yield [Query("lease_load", (waiters[0].id,)), *more]
+        if stops:
+            stopping = _stopping(leases_from_rows(stops[0]), facts.timeline.downtime)
     bodies = [_body.decode(row[3]) for row in holding]
     named = [
         (owner, units, at, naming_of(owner, *structs.astuple(body.labels)))
         for (units, at, owner, _, _), body in zip(holding, bodies, strict=True)
     ]
-    known = facts.pools.get(pool)
     by_slot = known is not None and known.spec.limit is None
     # A lease that was handed over is young, although its units are not.
     handed_over = any(body.held_since is not None for body in bodies)
@@ -115,12 +131,23 @@ def pass_load(pool: str, tickets: int | None = None) -> Plan[LinePass]:
         slotted=leases if by_slot else (),
         oldest=min(leases, key=attrgetter("since"), default=None),
         newest=newest,
+        stopping=stopping,
         holding=tuple(
             Holder(row[0], row[1], first_end(body.hold_until, body.stop_until))
             for row, body in zip(holding, bodies, strict=True)
         ),
     )
     return LinePass(facts, waiters, evidence, lease_from_row(heads[0]) if heads else None)
+
+
+def _stopping(leases: Sequence[Lease], downtime: int) -> dict[LeaseId, tuple[Instant, ...]]:
+    """Return, by ticket, when the leases end at the latest that are asked to stop for it."""
+    found: dict[LeaseId, tuple[Instant, ...]] = {}
+    for lease in leases:
+        until = first_end(lease.hold_until, stops_at(lease, downtime))
+        if lease.preempted_by is not None and until is not None:
+            found[lease.preempted_by] = (*found.get(lease.preempted_by, ()), until)
+    return found
 
 
 def _waiter(row: Row) -> Waiter:

@@ -18,7 +18,7 @@ from moorage.core.admission.owners import BOSKOS, project_of
 from moorage.core.admission.sharing.preemption import yielding
 from moorage.core.clock import Instant
 from moorage.core.ids import BookingId, LeaseId
-from moorage.core.limits import DUE_MAX, YIELDING_MAX
+from moorage.core.limits import CALLED_MAX, DUE_MAX, YIELDING_MAX
 from moorage.core.wishes import suits
 from moorage.store import service_clock
 from moorage.store.admission.rows import (
@@ -168,6 +168,8 @@ def _lease_queries(keys: Keys) -> list[Query]:
         queries.append(Query("slots_load_by_name", (key_set(keys.touched),)))
     if keys.bookings:
         queries.append(Query("bookings_load", (key_set(keys.bookings),)))
+    if keys.called:
+        queries.append(Query("leases_load_by_booking", (key_set(keys.called), CALLED_MAX)))
     if keys.booked:
         queries.append(Query("bookings_load_by_key", (encode(sorted(keys.booked)),)))
     if keys.due is not None:

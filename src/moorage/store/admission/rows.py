@@ -74,7 +74,8 @@ def bookings_from_bodies(bodies: str) -> list[Booking]:
 def booking_row(booking: Booking) -> Row:
     """Write a booking; its pools also have rows of their own. A cancelled one ends then."""
     ends_at = booking.ends_at if booking.cancelled_at is None else booking.cancelled_at
-    return (booking.id, booking.owner, booking.key, ends_at, encode(booking))
+    pool = booking.needs[0].pool
+    return (booking.id, booking.owner, booking.key, pool, ends_at, encode(booking))
 
 
 def booking_need_rows(booking: Booking) -> Iterator[Row]:

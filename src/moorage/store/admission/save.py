@@ -7,6 +7,7 @@ from typing import ClassVar
 from moorage.core.admission.facts import Changes, Facts
 from moorage.core.admission.model import due_of, has_left_key
 from moorage.core.clock import Instant
+from moorage.core.limits import BOOKINGS_OVER_MAX
 from moorage.store.admission.changes import change_rows
 from moorage.store.admission.rows import (
     booking_need_rows,
@@ -102,10 +103,17 @@ def _template_writes(changes: Changes) -> list[Write]:
 
 def _booking_writes(changes: Changes) -> list[Write]:
     bookings = [one for _, one in sorted(changes.bookings.items())]
+    written: dict[str, int] = {}
+    for one in bookings:
+        pool = one.needs[0].pool
+        written[pool] = max(written.get(pool, 0), one.updated_at)
+    surplus = [(pool, wall, BOOKINGS_OVER_MAX) for pool, wall in sorted(written.items())]
     return [
         Write("booking_upsert", [booking_row(one) for one in bookings]),
         Write("booking_need_delete", [(one.id,) for one in bookings]),
         Write("booking_need_insert", [row for one in bookings for row in booking_need_rows(one)]),
+        Write("booking_needs_surplus", surplus),
+        Write("bookings_surplus", surplus),
     ]
 
 

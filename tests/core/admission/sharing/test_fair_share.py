@@ -4,7 +4,7 @@ import random
 from typing import Any
 
 import pytest
-from msgspec import structs
+from msgspec import json, structs
 
 from moorage.core.admission.model import (
     Pool,
@@ -12,9 +12,16 @@ from moorage.core.admission.model import (
 from moorage.core.admission.sharing import fair_share
 from moorage.core.clock import SECOND
 from moorage.core.errors import Code
-from moorage.core.limits import SHARERS_MAX, WEIGHT_MAX
+from moorage.core.limits import (
+    DURATION_SECONDS_MAX,
+    MAX_INT,
+    SHARER_BYTES_MAX,
+    SHARERS_MAX,
+    WEIGHT_MAX,
+)
 from moorage.core.pool_values import FairShare, Sharing
 from tests.core.admission.build import Refused, World, make_ask
+from tests.core.admission.sums import sums_differ
 
 HOUR = 3_600 * SECOND
 JOB = 600 * SECOND
@@ -209,6 +216,139 @@ def test_the_table_of_sharers_is_bounded() -> None:
         for key in world.holders():
             world.release(key)
     assert len(world.holders()) == 2
+
+
+def test_units_of_forgotten_sharers_count() -> None:
+    """All that is occupied is counted, by name or as that of others, until the last lease ends."""
+    world = World(page=64)
+    most = 3 * SHARERS_MAX
+    shared(world, limit=most)
+    for n in range(most):
+        world.ask(f"t{n}", owner=f"o{n}")
+        assert not sums_differ(world.facts)
+    assert sharing(world).others == most - SHARERS_MAX
+    shares = fair_share.shares_of(world.facts.pools["p"], world.moment.at)
+    assert (shares[0].name, shares[0].used) == (fair_share.OTHERS, most - SHARERS_MAX)
+    for n in range(most):
+        world.ask(f"again{n}", owner=f"o{n}")  # forgotten ones are known again
+        world.release(f"t{n}")
+        assert not sums_differ(world.facts)
+    for n in range(most):
+        world.release(f"again{n}")
+    assert (sharing(world).others, world.facts.pools["p"].occupied) == (0, 0)
+    assert all(one.held == 0 for one in sharing(world).sharers.values())
+
+
+def test_units_of_before_the_fair_share_count() -> None:
+    """They were granted to nobody in particular; so it is after a change of who the sharers are."""
+    world = World(page=64)
+    world.pool("p", 4, hold=JOB, ttl=HOUR)
+    for n in range(2):
+        world.ask(f"t{n}", owner="a")
+    shared(world, limit=4)
+    assert sharing(world).others == 2
+    world.ask("t2", owner="a")
+    assert (sharing(world).others, sharing(world).sharers["a"].held) == (2, 1)
+    shared(world, limit=4, by="project")
+    assert sharing(world).others == 3
+    for n in range(3):
+        assert not sums_differ(world.facts)
+        world.release(f"t{n}")
+    assert sharing(world).others == 0
+
+
+def test_the_names_of_sharers_are_bounded_in_bytes() -> None:
+    """Long names are cut, and still differ; the row of a pool with the most sharers is small."""
+    world = World(page=64)
+    shared(world, limit=3 * SHARERS_MAX)
+    for n in range(2 * SHARERS_MAX):
+        owner = "\N{BULLET}" * 250 + f"/{n}"
+        world.ask(f"t{n}", owner=owner)
+        name = fair_share.sharer_of(FairShare("owner", HOUR), world.lease(f"t{n}"))
+        assert len(name.encode()) <= SHARER_BYTES_MAX
+        assert sharing(world).sharers[name].held == 1
+    assert len(json.encode(world.facts.pools["p"])) < 20_000
+    short = "x" * SHARER_BYTES_MAX
+    world.ask("short", owner=short)
+    assert short in sharing(world).sharers
+
+
+def test_a_weight_for_a_longer_name_is_refused_with_the_short_one() -> None:
+    """The name by which the pool shows that sharer can have a weight."""
+    world, owner = World(), "x" * (SHARER_BYTES_MAX + 1)
+    with Refused(Code.INVALID):
+        shared(world, weights={owner: 2})
+    world.pool("q", 1)
+    world.ask("t", {"q": 1}, owner=owner)
+    name = fair_share.sharer_of(FairShare("owner", HOUR), world.lease("t"))
+    shared(world, weights={name: 2})
+    world.ask("u", owner=owner)
+    (share,) = fair_share.shares_of(world.facts.pools["p"], world.moment.at)
+    assert (share.name, share.weight) == (name, 2)
+
+
+def test_a_huge_pool_does_not_reach_the_end_of_the_tags() -> None:
+    """All units for the longest hold cost less than the range of tags, and sharers take turns."""
+    world = World(page=64)
+    longest = DURATION_SECONDS_MAX * SECOND
+    shared(world, limit=MAX_INT, hold=longest)
+    for n in range(4):
+        world.ask(f"a{n}", {"p": MAX_INT}, owner="a")
+    world.ask("b", {"p": MAX_INT}, owner="b")
+    assert max(lease.place for lease in world.facts.leases.values()) < fair_share.TAG_MAX
+    assert served(world, 4) == ["a", "b", "a", "a"]
+
+
+def test_tags_begin_again_once_the_line_is_empty() -> None:
+    """After many years of work the virtual time is small again, and debts are as without them."""
+    debts = []
+    for now in (0, fair_share.REBASED):
+        world = World(page=64)
+        shared(world)
+        world.ask("holder", owner="c")
+        world.ask("first", owner="c")
+        _later(world, now)
+        for n in range(3):
+            world.ask(f"a{n}", owner="a")
+        world.ask("b", owner="b")
+        assert world.lease("a2").place >= now
+        assert served(world, 5) == ["c", "a", "b", "a", "a"]
+        assert sharing(world).now < fair_share.REBASED
+        world.ask("a3", owner="a")
+        assert world.lease("a3").place < fair_share.REBASED
+        debts.append([debt(world, name) for name in "abc"])
+    assert debts[0] == debts[1]
+    assert debts[0][0] > 0
+
+
+def test_arrival_decides_at_the_end_of_the_tags() -> None:
+    """A line that has not been empty for an age: the order is that of arrival, then as ever."""
+    world = World(page=64)
+    shared(world)
+    world.ask("holder", owner="c")
+    world.ask("first", owner="c")
+    _later(world, fair_share.TAG_MAX)
+    for n in range(3):
+        world.ask(f"a{n}", owner="a")
+        world.ask(f"b{n}", owner="b")
+    assert served(world, 7) == ["c", "a", "b", "a", "b", "a", "b"]
+    assert sharing(world).now < fair_share.REBASED
+    for n in range(3):
+        world.ask(f"a{n}+", owner="a")
+    world.ask("late", owner="d")
+    assert served(world, 2) == ["a", "d"]
+
+
+def _later(world: World, more: int) -> None:
+    """Let the virtual time of pool `p` be larger, with the debts of all sharers as they are."""
+    pool, now = world.facts.pools["p"], sharing(world)
+    sharers = {
+        name: structs.replace(one, finish=min(fair_share.TAG_MAX, one.finish + more))
+        for name, one in now.sharers.items()
+    }
+    risen = min(fair_share.TAG_MAX, now.now + more)
+    later = structs.replace(now, now=risen, last=max(now.last, risen), sharers=sharers)
+    world.facts.pools["p"] = structs.replace(pool, sharing=later)
 
 
 def test_a_request_for_more_pools_is_refused() -> None:

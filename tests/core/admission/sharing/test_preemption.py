@@ -398,3 +398,27 @@ def test_random_requests_come_to_rest(seed: int) -> None:
     settled = play.preempted
     play.wait(60)
     assert play.preempted == settled, "preemption goes round"
+
+
+def test_nobody_is_asked_by_share_for_one_that_may_have_more() -> None:
+    """Units of before the fair share may be those of the ticket's sharer, so they count as its."""
+    world = World()
+    shared(world, 4)
+    world.ask("old", {"p": 2}, owner="b")
+    shared(world, 4, fair_share=FairShare("owner", HOUR))
+    world.ask("a", {"p": 1}, owner="a", preemptible=GRACE)
+    world.ask("a+", {"p": 1}, owner="a", preemptible=GRACE)
+    world.ask("b", owner="b")
+    assert {world.lease(key).preempted_by for key in ("a", "a+")} == {None}
+    world.release("old")
+    assert world.states()["b"] == "g"
+
+
+def test_one_that_has_less_has_a_lease_stopped_by_share() -> None:
+    """The control: all units are of known sharers."""
+    world = World()
+    shared(world, 2, fair_share=FairShare("owner", HOUR))
+    world.ask("a", {"p": 1}, owner="a", preemptible=GRACE)
+    world.ask("a+", {"p": 1}, owner="a", preemptible=GRACE)
+    world.ask("b", owner="b")
+    assert {world.lease(key).preempted_by for key in ("a", "a+")} == {None, "b"}

@@ -5,10 +5,12 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
+from msgspec import json
 
 from moorage.core.admission.model import Lease
 from moorage.core.admission.requests import Proof
 from moorage.core.clock import SECOND
+from moorage.core.pool_values import FairShare
 from moorage.service.admission.lease_cases import LeaseRelease
 from moorage.service.admission.service import Admission
 from moorage.service.app import Service
@@ -62,6 +64,67 @@ def test_the_holder_is_woken_and_makes_room(url: str) -> None:
         assert (await now(admission, ticket)).state == "waiting"
         await admission.change(LeaseRelease(newest.id, Proof("me")))
         assert (await now(admission, ticket)).state == "granted"
+
+    play(url, scenario)
+
+
+def test_it_is_audited_counted_and_explained(url: str) -> None:
+    """Who stopped the lease, for whom and why; a ticket behind it waits for what all wait for."""
+
+    async def scenario(service: Service) -> None:
+        admission = service.admission
+        await pool_put(admission, "p", spec(2))
+        await ask(admission, "0", "p")
+        low = (await ask(admission, "1", "p", owner="nightly", preemptible=GRACE)).lease
+        high = (await ask(admission, "2", "p", owner="urgent", priority=1)).lease
+        behind = (await ask(admission, "3", "p")).lease
+        rows, _ = await service.audit.page(None, 10)
+        (row,) = [one for one in rows if one.action == "lease.preempt"]
+        assert (row.who, row.role, row.target) == ("preemption", "", low.id)
+        before = {"owner": "nightly", "needs": {"p": 1}, "priority": 0}
+        assert json.decode(row.before or "") == before
+        after = json.decode(row.after or "")
+        assert row.at <= after.pop("until") <= row.at + GRACE
+        reason = {"for": high.id, "by": "priority", "owner": "urgent", "needs": {"p": 1}}
+        assert after == reason | {"priority": 1}
+        assert admission.tally.preempted == {"p": 1}
+        seen = (await admission.queries.lease(high.id)).standing
+        assert seen is not None
+        assert seen.code == "stopping"
+        text = "first in line; stopping: 1 lease was asked to stop for it, within "
+        assert seen.reason.startswith(text), seen.reason
+        other = (await admission.queries.lease(behind.id)).standing
+        assert other is not None
+        assert other.code == "ahead"
+        await admission.change(LeaseRelease(low.id, Proof("nightly")))
+        rows, _ = await service.audit.page(None, 10)
+        assert [one.action for one in rows].count("lease.preempt") == 1
+        assert admission.tally.preempted == {"p": 1}
+
+    play(url, scenario)
+
+
+def test_the_rule_is_in_the_audit_trail(url: str) -> None:
+    """By share within a pool, and by loan from another pool, whose lease is counted there."""
+
+    async def scenario(service: Service) -> None:
+        admission = service.admission
+        await pool_put(admission, "p", spec(3, fair_share=FairShare("owner", GRACE)))
+        for key in "012":
+            await ask(admission, key, "p", owner="a", preemptible=GRACE)
+        await ask(admission, "3", "p", owner="b")
+        await pool_put(admission, "a", spec(1, cohort="c", borrowing=2))
+        await pool_put(admission, "b", spec(1, cohort="c"))
+        for key in "45":
+            await ask(admission, key, "a", preemptible=GRACE)
+        ticket = (await ask(admission, "6", "b")).lease
+        rows, _ = await service.audit.page(None, 20)
+        found = [json.decode(one.after or "") for one in rows if one.action == "lease.preempt"]
+        assert [one["by"] for one in found] == ["loan", "share"]
+        assert admission.tally.preempted == {"p": 1, "a": 1}
+        seen = (await admission.queries.lease(ticket.id)).standing
+        assert seen is not None
+        assert seen.code == "stopping"
 
     play(url, scenario)
 

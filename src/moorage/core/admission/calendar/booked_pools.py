@@ -32,9 +32,6 @@ Verdict = Literal["fits", "lacks", "planned", "barred", "over"]
 """Whether bookings let a ticket start. lacks: its units are free once leases end; barred: it is
 passed over; planned: so it is, but none behind it may delay it; over: its booking is over."""
 
-OVER = "its booking is over"
-"""Detail of the end of a ticket that waited for units of a booking."""
-
 
 class BookedPools:
     """The pools of a batch that have bookings."""

@@ -17,8 +17,9 @@ from collections.abc import Iterable, Iterator, Sized
 from msgspec import Struct, structs
 
 from moorage.core.admission import bounds
-from moorage.core.admission.booking_model import Booking, Window, of_pool
+from moorage.core.admission.booking_model import CANCELLED, Booking, Window, of_pool
 from moorage.core.admission.calendar.profile import FOREVER, Profile, kept_spans
+from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Changes, Facts
 from moorage.core.admission.model import Lease, Need, Pool, first_end
 from moorage.core.admission.owners import project_of
@@ -42,6 +43,7 @@ from moorage.core.limits import (
     OFFERS_MAX,
     WINDOWS_MAX,
 )
+from moorage.core.service_time import Moment
 from moorage.core.texts import check_plain
 
 Made = tuple[Changes, BookingId]
@@ -99,13 +101,17 @@ def change(facts: Facts, at: Instant, wanted: Booking, by: Booker) -> Made:
     changed = structs.replace(wanted, generation=before.generation + 1)
     changes = _accepted(facts, at, changed, by)
     _leave(facts, changes, before, units_by_pool(before.needs).keys() - units_by_pool(wanted.needs))
+    until = Instant(wanted.coming[-1].end + facts.timeline.skew) if wanted.coming else None
+    for ticket in _tickets(facts, wanted.id):
+        changes.leases[ticket.id] = structs.replace(ticket, booked_until=until)
     return changes, wanted.id
 
 
-def cancel(facts: Facts, wall: Instant, booking: BookingId, by: Booker) -> Made:
+def cancel(facts: Facts, moment: Moment, wall: Instant, booking: BookingId, by: Booker) -> Made:
     """End a booking; nothing changes if it is cancelled already.
 
-    Its leases keep their units until the end that they have; its tickets end.
+    Its leases keep their units until the end that they have; its tickets end. `facts` contain the
+    tickets.
     Raises BOOKING_NOT_FOUND, HOLDER_MISMATCH.
     """
     before = booking_of(facts, booking, by)
@@ -114,9 +120,19 @@ def cancel(facts: Facts, wall: Instant, booking: BookingId, by: Booker) -> Made:
     ended = structs.replace(
         before, cancelled_at=wall, updated_at=wall, generation=before.generation + 1
     )
-    changes = Changes(bookings={booking: ended})
-    _leave(facts, changes, before, units_by_pool(before.needs))
-    return changes, booking
+    draft = Draft(facts, moment, wall)
+    draft.changes.bookings[booking] = ended
+    _leave(facts, draft.changes, before, units_by_pool(before.needs))
+    for ticket in _tickets(facts, booking):
+        draft.end(ticket, "revoked", CANCELLED)
+    return draft.changes, booking
+
+
+def _tickets(facts: Facts, booking: BookingId) -> list[Lease]:
+    """Return the tickets that wait for units of a booking, as far as they are loaded."""
+    return [
+        one for one in facts.leases.values() if one.booking == booking and one.state == "waiting"
+    ]
 
 
 def _leave(facts: Facts, changes: Changes, booking: Booking, pools: Iterable[str]) -> None:

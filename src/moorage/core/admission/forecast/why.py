@@ -3,7 +3,7 @@
 The codes are stable, for programs; the sentences name the constraint and the holders, for people.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct, structs
 
@@ -43,6 +43,7 @@ from moorage.core.admission.units import (
 )
 from moorage.core.clock import SECOND, Instant
 from moorage.core.counting import are, counted
+from moorage.core.ids import LeaseId
 from moorage.core.service_time import Moment
 from moorage.core.wishes import labels_text, suits
 
@@ -57,6 +58,7 @@ CODES = {
     "set_aside": "the free units are set aside for tickets before it",
     "over": "more units are held than the limit, which was lowered or exceeded by a forced lease",
     "limit": "all units are held",
+    "stopping": "leases were asked to stop for it",
     "resting": "freed units are in their cooldown",
     "pacing": "the pacing does not permit the next grant yet",
     "poll": "it is granted when its client asks again",
@@ -81,6 +83,8 @@ class Evidence(Struct, frozen=True):
     """That of these leases whose units are held longest."""
     newest: Instant | None = None
     """Since when those of them are held that have been held for the shortest time."""
+    stopping: Mapping[LeaseId, tuple[Instant, ...]] = {}
+    """By ticket: when the leases end at the latest that are asked to stop for it."""
     line: tuple[int, ...] = ()
     """Units of each ticket in its line that is not passed over, in order."""
 
@@ -441,6 +445,10 @@ def _bound(
         bound = None
         if not ticket.forced or pool.spec.limit is None:
             bound = binding(facts, moment, pool, known, units, need.state, need.wanted)
+        stops = known.stopping.get(ticket.id)
+        # In a cohort the units that it waits for may be lent, so its pool has some that are free.
+        if stops and (bound is None or bound.code in ("limit", "over")):
+            return Binding("stopping", f"{_place_text(rank)}; {_stop_text(stops, moment.at)}")
         found.append((bound is not None, rank, need, bound))
     _, rank, need, bound = max(found, key=lambda each: each[:2])
     where = f" in {need.pool}" if is_gang(ticket.needs) else ""
@@ -455,6 +463,17 @@ def _bound(
     if (ticket.pull and not is_waited_for(ticket)) or _is_absent(moment, ticket):
         return Binding("poll", "first in line; granted when its client asks again")
     return Binding("next", "first in line; about to be granted")
+
+
+def _place_text(rank: int) -> str:
+    return "first in line" if rank == 1 else f"{rank - 1} ahead"
+
+
+def _stop_text(stops: Sequence[Instant], at: Instant) -> str:
+    """Return the clause on the leases that are asked to stop for a ticket."""
+    were = "was" if len(stops) == 1 else "were"
+    last = span(max(0, max(stops) - at))
+    return f"stopping: {counted(len(stops), 'lease')} {were} asked to stop for it, within {last}"
 
 
 def _is_absent(moment: Moment, ticket: Lease) -> bool:

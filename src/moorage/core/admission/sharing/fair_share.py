@@ -16,17 +16,29 @@ granted; after that, only the tickets that are already in the line can go before
 any number of sharers that come and go: those that are remembered are bounded, and so is the sum of
 their weights.
 
+**Units of unknown sharers.** At most `SHARERS_MAX` sharers are remembered. The units of a forgotten
+one are counted in `Sharing.others`, as are those that were occupied before the fair share began.
+The units of all sharers and these are all occupied units. So a sharer has at least what is counted
+for it, and at most these units besides.
+
+**The range of tags.** The virtual time rises by at most a million steps a millisecond, apart from
+wrong estimates: `scale` sees to that. So it needs 36 years to `TAG_MAX`, in a line that is never
+empty. Whenever the line is empty, no ticket has a tag, and all tags begin again at 0. At `TAG_MAX`
+all tickets have the same tag, so the order of arrival decides.
+
 Source: start-time fair queueing (Goyal, Vin, Cheng 1996), with the virtual time of weighted fair
 queueing (Demers, Keshav, Shenker 1989). docs/decisions/0068-fair-share-and-cohorts.md.
 """
 
 from collections.abc import Iterable
+from hashlib import blake2b
 
 from msgspec import Struct, structs
 
 from moorage.core.admission.model import (
     Lease,
     Pool,
+    PoolSpec,
 )
 from moorage.core.admission.owners import project_of
 from moorage.core.admission.requests import check_duration
@@ -35,8 +47,8 @@ from moorage.core.counting import counted
 from moorage.core.errors import Code, Error
 from moorage.core.limits import (
     DURATION_SECONDS_MAX,
-    IDENTIFIER_LENGTH_MAX,
     LABEL_NAME_LENGTH_MAX,
+    SHARER_BYTES_MAX,
     SHARERS_MAX,
     WEIGHT_MAX,
 )
@@ -50,7 +62,19 @@ LABEL = "label:"
 """The prefix of a `FairShare.by` that names a label."""
 
 TAG_MAX = 1 << 60
-"""Tags stay below this: 36 years of a million units. Beyond it, arrival decides."""
+"""Tags stay below this, see above. Beyond it, arrival decides."""
+
+REBASED = 1 << 50
+"""The virtual time from which on tags begin again at 0, once the line is empty."""
+
+STEPS = 1_000_000
+"""Units of a pool whose use for one millisecond is one step of a tag each; of a larger pool, more
+units are one step."""
+
+OTHERS = "*"
+"""The name under which `shares_of` has the units of unknown sharers."""
+
+_DIGEST_BYTES = 8
 
 MILLISECOND = 1_000
 
@@ -86,9 +110,24 @@ def sharer_of(share: FairShare, lease: Lease) -> str:
     A project is written `PROJECT/*`. An owner that belongs to no project is a sharer by itself.
     """
     if share.by.startswith(LABEL):
-        return lease.labels.get(share.by.removeprefix(LABEL), "")
+        return _bounded(lease.labels.get(share.by.removeprefix(LABEL), ""))
     project = project_of(lease.owner) if share.by == PROJECT else None
-    return lease.owner if project is None else f"{project}{BELOW}"
+    return _bounded(lease.owner if project is None else f"{project}{BELOW}")
+
+
+def _bounded(name: str) -> str:
+    """Return the name of a sharer with a bounded size: a long one is cut, and ends with a digest.
+
+    All of them are in the row of their pool, which every grant writes.
+    """
+    if 4 * len(name) <= SHARER_BYTES_MAX:
+        return name
+    data = name.encode("utf-8", "surrogatepass")
+    if len(data) <= SHARER_BYTES_MAX:
+        return name
+    digest = blake2b(data, digest_size=_DIGEST_BYTES).hexdigest()
+    cut = data[: SHARER_BYTES_MAX - len(digest) - 1].decode("utf-8", "ignore")
+    return f"{cut}~{digest}"
 
 
 def weight_of(share: FairShare, name: str) -> int:
@@ -131,7 +170,7 @@ def tagged(pool: Pool, ticket: Lease, at: Instant, kept: int | None = None) -> L
     place = sharing.now + debt_of(sharing, share, name, at) if kept is None else kept
     if kept is not None:  # its tag may be older than the fair share, which began again since
         place = min(kept, sharing.last)
-    charge = _expected(sharing, ticket) // weight_of(share, name)
+    charge = _expected(sharing, ticket) // (weight_of(share, name) * sharing.scale)
     return structs.replace(ticket, place=min(TAG_MAX, place), charge=max(1, charge))
 
 
@@ -151,7 +190,7 @@ def waits(pool: Pool, ticket: Lease, units: int, at: Instant) -> Sharing | None:
     sharing, share = pool.sharing, pool.spec.fair_share
     if share is None:
         return sharing
-    sharing = sharing or Sharing()
+    sharing = sharing or begun(pool.spec, pool.occupied)
     name = sharer_of(share, ticket)
     known = _now(sharing, share, name, at)
     known = structs.replace(known, finish=known.finish + _cost(ticket, units))
@@ -177,7 +216,7 @@ def leaves(
     known = structs.replace(known, finish=finish, held=known.held + (granted or 0))
     sharing = _with(sharing, share, name, known, at)
     if granted is None:
-        return sharing
+        return _rebased(pool, sharing)
     # Those whose debt has decayed to nothing do not make the virtual time slower.
     present = {
         one: known
@@ -186,7 +225,8 @@ def leaves(
     }
     total = sum(weight_of(share, one) for one in present)
     rise = -(-_cost(ticket, granted) * weight_of(share, name) // total)
-    return structs.replace(sharing, now=min(TAG_MAX, sharing.now + rise), sharers=present)
+    risen = structs.replace(sharing, now=min(TAG_MAX, sharing.now + rise), sharers=present)
+    return _rebased(pool, risen)
 
 
 def returns(pool: Pool, lease: Lease, units: int, at: Instant, *, used: bool) -> Sharing | None:
@@ -203,9 +243,11 @@ def returns(pool: Pool, lease: Lease, units: int, at: Instant, *, used: bool) ->
     if used and lease.granted_at is not None:
         lasted = max(0, at - lease.granted_at) // MILLISECOND
         sharing = structs.replace(sharing, usual=_moved(sharing.usual, lasted))
-    cost = min(CHARGE_MAX, lasted) // weight_of(share, name) * units
+    cost = min(CHARGE_MAX, lasted) // (weight_of(share, name) * sharing.scale) * units
     finish = known.finish + cost - _cost(lease, units)
-    known = structs.replace(known, finish=finish, held=max(0, known.held - units))
+    mine = min(known.held, units)
+    sharing = structs.replace(sharing, others=max(0, sharing.others - (units - mine)))
+    known = structs.replace(known, finish=finish, held=known.held - mine)
     return _with(sharing, share, name, known, at)
 
 
@@ -226,10 +268,17 @@ def changed(before: Pool, share: FairShare | None) -> Sharing | None:
     if share is None:
         if sharing is None or not before.waiting:
             return None
-        return structs.replace(sharing, sharers={})
-    if sharing is None or was is None or was.by == share.by:
-        return sharing or Sharing()
-    return structs.replace(sharing, sharers={})
+        return structs.replace(sharing, sharers={}, others=0)
+    if sharing is None:
+        return begun(before.spec, before.occupied)
+    if was is not None and was.by == share.by:
+        return sharing
+    return structs.replace(sharing, sharers={}, others=before.occupied)
+
+
+def begun(spec: PoolSpec, occupied: int) -> Sharing:
+    """Return the state of a fair share that begins now; `occupied`: units that are so already."""
+    return Sharing(others=occupied, scale=max(1, -(-(spec.limit or 0) // STEPS)))
 
 
 def shares_of(pool: Pool, at: Instant) -> list[Share]:
@@ -242,6 +291,8 @@ def shares_of(pool: Pool, at: Instant) -> list[Share]:
         for name, one in sharing.sharers.items()
         if _counts(sharing, share, one, at)
     ]
+    if sharing.others:
+        found.append(Share(OTHERS, share.default, sharing.others, 0, 0))
     return sorted(found, key=lambda one: (-one.used, -one.waiting, one.name))
 
 
@@ -266,9 +317,13 @@ def check_share(share: FairShare) -> None:
     if len(share.weights) > SHARERS_MAX:
         raise Error(Code.INVALID, f"fair_share may have at most {counted(SHARERS_MAX, 'weight')}.")
     for name, weight in [("default", share.default), *share.weights.items()]:
-        # An owner is a project, a slash and a name.
-        if len(name) > 2 * IDENTIFIER_LENGTH_MAX + 1:
-            raise Error(Code.INVALID, f"fair_share: the name {name[:40]!r}... is too long.")
+        if _bounded(name) != name:
+            raise Error(
+                Code.INVALID,
+                f"fair_share: the name '{name[:40]}...' of a weight has more than"
+                f" {SHARER_BYTES_MAX} bytes in UTF-8. Use the short name that the pool shows for"
+                f" this sharer: '{_bounded(name)}'.",
+            )
         check_plain("The name of a sharer", name)
         if not 1 <= weight <= WEIGHT_MAX:
             raise Error(
@@ -316,11 +371,27 @@ def _with(sharing: Sharing, share: FairShare, name: str, known: Sharer, at: Inst
     sharers = {**sharing.sharers, name: known}
     if not _counts(sharing, share, known, at):
         del sharers[name]
+    forgotten = 0
     if len(sharers) > SHARERS_MAX:
         # A debt of 0 is the same as none.
         others = (other for other in sharers if other != name)
-        del sharers[min(others, key=lambda one: _worth(sharing, share, sharers[one], at))]
-    return structs.replace(sharing, sharers=sharers)
+        least = min(others, key=lambda one: _worth(sharing, share, sharers[one], at))
+        forgotten = sharers.pop(least).held
+    return structs.replace(sharing, sharers=sharers, others=sharing.others + forgotten)
+
+
+def _rebased(pool: Pool, sharing: Sharing) -> Sharing:
+    """Let tags begin at 0 again if the last ticket leaves; the pool is as before that.
+
+    A lease that is asked for again later gets the largest tag at most, if it keeps its own.
+    """
+    if pool.waiting > 1 or sharing.now < REBASED:
+        return sharing
+    sharers = {
+        name: structs.replace(one, finish=max(0, one.finish - sharing.now))
+        for name, one in sharing.sharers.items()
+    }
+    return structs.replace(sharing, now=0, last=0, sharers=sharers)
 
 
 def _counts(sharing: Sharing, share: FairShare, one: Sharer, at: Instant) -> bool:

@@ -27,6 +27,7 @@ Source: docs/decisions/0069-preemption.md.
 """
 
 from collections.abc import Callable, Collection, Iterator
+from typing import Literal
 
 from msgspec import structs
 
@@ -67,6 +68,18 @@ def pools_that_stop(facts: Facts, now: Callable[[str], Pool], at: Instant) -> li
             if pool.waiting and not closed and yielding(facts, stored):
                 found.append(stored.name)
     return found
+
+
+def ground_of(ticket: Lease, lease: Lease) -> Literal["priority", "share", "loan"]:
+    """Return why a ticket may have a lease stop, which it may: see above."""
+    if all(need.pool != ticket.needs[0].pool for need in lease.needs):
+        return "loan"
+    return "share" if lease.priority == ticket.priority else "priority"
+
+
+def is_asked_now(lease: Lease, at: Instant) -> bool:
+    """Is a lease with `preempted_by` asked to stop by the changes of this moment?"""
+    return lease.stop_until is not None and lease.stop_until - (lease.preemptible or 0) == at
 
 
 class Stopping:
@@ -223,7 +236,9 @@ class Stopping:
         if share is None:
             return False
         mine, other = sharer_of(share, ticket), sharer_of(share, lease)
-        gets = self._shares.get((pool.name, mine), 0) + need.units
+        # What unknown sharers have may be its own, and not the other's.
+        unknown = pool.sharing.others if pool.sharing is not None else 0
+        gets = self._shares.get((pool.name, mine), 0) + unknown + need.units
         keeps = self._shares.get((pool.name, other), 0) - units[need.pool]
         return mine != other and gets * weight_of(share, other) <= keeps * weight_of(share, mine)
 

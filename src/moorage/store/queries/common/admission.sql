@@ -217,7 +217,7 @@ SELECT name FROM pool WHERE booked_until IS NOT NULL
 UNION SELECT pool FROM booking_need WHERE ends_at > $1 ORDER BY 1;
 
 -- name: bookings_snapshot --
-SELECT id, owner, key, ends_at, body FROM booking WHERE id > $1 ORDER BY id LIMIT $2;
+SELECT id, owner, key, pool, ends_at, body FROM booking WHERE id > $1 ORDER BY id LIMIT $2;
 
 -- name: booking_needs_snapshot --
 SELECT booking, pool, ends_at FROM booking_need ORDER BY booking, pool;

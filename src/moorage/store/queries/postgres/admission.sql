@@ -162,6 +162,18 @@ WHERE lease.id IN (
         ON lease_need.pool = one.value AND lease_need.state = 'granted'
 );
 
+-- The first $2 tickets of some bookings.
+-- name: leases_load_by_booking --
+SELECT lease.body, lease_due.heard_until
+FROM lease LEFT JOIN lease_due ON lease_due.lease = lease.id
+WHERE lease.id IN (
+    SELECT DISTINCT lease_need.lease
+    FROM json_array_elements_text($1) AS one(value) JOIN lease_need
+        ON lease_need.booking = one.value AND lease_need.booking IS NOT NULL
+            AND lease_need.state = 'waiting'
+    LIMIT $2
+);
+
 -- Leases of pools whose holders are asked to stop, then those who may be: the lowest priority first, then the
 -- newest.
 -- name: leases_load_yielding --
@@ -337,10 +349,10 @@ SELECT booking.body FROM json_array_elements($1) AS asked(value)
     JOIN booking ON booking.owner = asked.value ->> 0 AND booking.key = asked.value ->> 1;
 
 -- name: booking_upsert --
-INSERT INTO booking (id, owner, key, ends_at, body)
-SELECT unnest($1::text[]), unnest($2::text[]), unnest($3::text[]), unnest($4::bigint[]),
-    unnest($5::text[])
-ON CONFLICT (id) DO UPDATE SET ends_at = excluded.ends_at, body = excluded.body;
+INSERT INTO booking (id, owner, key, pool, ends_at, body)
+SELECT unnest($1::text[]), unnest($2::text[]), unnest($3::text[]), unnest($4::text[]),
+    unnest($5::bigint[]), unnest($6::text[])
+ON CONFLICT (id) DO UPDATE SET pool = excluded.pool, ends_at = excluded.ends_at, body = excluded.body;
 
 -- name: booking_need_delete --
 DELETE FROM booking_need USING unnest($1::text[]) AS r(gone) WHERE booking = r.gone;
@@ -348,6 +360,23 @@ DELETE FROM booking_need USING unnest($1::text[]) AS r(gone) WHERE booking = r.g
 -- name: booking_need_insert --
 INSERT INTO booking_need (booking, pool, ends_at)
 SELECT unnest($1::text[]), unnest($2::text[]), unnest($3::bigint[]);
+
+-- Of the bookings of a pool that are over, all but the newest `kept`; before `bookings_surplus`.
+-- name: booking_needs_surplus --
+DELETE FROM booking_need USING unnest($1::text[], $2::bigint[], $3::bigint[]) AS r(pool, wall, kept)
+    CROSS JOIN LATERAL (
+        SELECT one.id FROM booking AS one WHERE one.pool = r.pool AND one.ends_at <= r.wall
+        ORDER BY one.ends_at DESC, one.id DESC OFFSET r.kept
+    ) AS surplus
+WHERE booking_need.booking = surplus.id;
+
+-- name: bookings_surplus --
+DELETE FROM booking USING unnest($1::text[], $2::bigint[], $3::bigint[]) AS r(pool, wall, kept)
+    CROSS JOIN LATERAL (
+        SELECT one.id FROM booking AS one WHERE one.pool = r.pool AND one.ends_at <= r.wall
+        ORDER BY one.ends_at DESC, one.id DESC OFFSET r.kept
+    ) AS surplus
+WHERE booking.id = surplus.id;
 
 -- name: bookings_over --
 DELETE FROM booking USING unnest($1::bigint[]) AS r(before) WHERE ends_at < r.before;

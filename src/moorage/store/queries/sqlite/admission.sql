@@ -129,6 +129,18 @@ WHERE lease.id IN (
         ON lease_need.pool = one.value AND lease_need.state = 'granted'
 );
 
+-- The first ?2 tickets of some bookings.
+-- name: leases_load_by_booking --
+SELECT lease.body, lease_due.heard_until
+FROM lease LEFT JOIN lease_due ON lease_due.lease = lease.id
+WHERE lease.id IN (
+    SELECT DISTINCT lease_need.lease
+    FROM json_each(?1) AS one CROSS JOIN lease_need INDEXED BY lease_need_called
+        ON lease_need.booking = one.value AND lease_need.booking IS NOT NULL
+            AND lease_need.state = 'waiting'
+    LIMIT ?2
+);
+
 -- Leases of pools whose holders are asked to stop, then those who may be: the lowest priority first, then the
 -- newest.
 -- name: leases_load_yielding --
@@ -285,14 +297,27 @@ SELECT booking.body FROM json_each(?) AS asked
     JOIN booking ON booking.owner = asked.value ->> 0 AND booking.key = asked.value ->> 1;
 
 -- name: booking_upsert --
-INSERT INTO booking (id, owner, key, ends_at, body) VALUES (?, ?, ?, ?, ?)
-ON CONFLICT (id) DO UPDATE SET ends_at = excluded.ends_at, body = excluded.body;
+INSERT INTO booking (id, owner, key, pool, ends_at, body) VALUES (?, ?, ?, ?, ?, ?)
+ON CONFLICT (id) DO UPDATE SET pool = excluded.pool, ends_at = excluded.ends_at, body = excluded.body;
 
 -- name: booking_need_delete --
 DELETE FROM booking_need WHERE booking = ?;
 
 -- name: booking_need_insert --
 INSERT INTO booking_need (booking, pool, ends_at) VALUES (?, ?, ?);
+
+-- Of the bookings of a pool that are over, all but the newest ?3; before `bookings_surplus`.
+-- name: booking_needs_surplus --
+DELETE FROM booking_need WHERE booking IN (
+    SELECT id FROM booking WHERE pool = ?1 AND ends_at <= ?2
+    ORDER BY ends_at DESC, id DESC LIMIT -1 OFFSET ?3
+);
+
+-- name: bookings_surplus --
+DELETE FROM booking WHERE id IN (
+    SELECT id FROM booking WHERE pool = ?1 AND ends_at <= ?2
+    ORDER BY ends_at DESC, id DESC LIMIT -1 OFFSET ?3
+);
 
 -- name: bookings_over --
 DELETE FROM booking WHERE ends_at < ?;

@@ -314,16 +314,18 @@ CREATE INDEX lease_need_past ON lease_need (pool, ended_at)
     WHERE state = 'ended' AND granted_at IS NOT NULL;
 
 -- Bookings, by the wall clock. One row in `booking_need` for each pool, as long as it is not
--- cancelled.
+-- cancelled; `pool` is the first of them, among whose bookings an old one counts.
 CREATE TABLE booking (
     id TEXT COLLATE "C" PRIMARY KEY,
     owner TEXT COLLATE "C" NOT NULL,
     key TEXT COLLATE "C" NOT NULL,
+    pool TEXT COLLATE "C" NOT NULL,
     ends_at BIGINT NOT NULL,
     body TEXT NOT NULL,
     UNIQUE (owner, key)
 );
 CREATE INDEX booking_ends_at ON booking (ends_at);
+CREATE INDEX booking_pool ON booking (pool, ends_at, id);
 CREATE TABLE booking_need (
     booking TEXT COLLATE "C" NOT NULL,
     pool TEXT COLLATE "C" NOT NULL,

@@ -294,16 +294,18 @@ CREATE INDEX lease_need_past ON lease_need (pool, ended_at)
     WHERE state = 'ended' AND granted_at IS NOT NULL;
 
 -- Bookings, by the wall clock. One row in `booking_need` for each pool, as long as it is not
--- cancelled.
+-- cancelled; `pool` is the first of them, among whose bookings an old one counts.
 CREATE TABLE booking (
     id TEXT PRIMARY KEY NOT NULL,
     owner TEXT NOT NULL,
     key TEXT NOT NULL,
+    pool TEXT NOT NULL,
     ends_at INTEGER NOT NULL,
     body TEXT NOT NULL,
     UNIQUE (owner, key)
 ) STRICT;
 CREATE INDEX booking_ends_at ON booking (ends_at);
+CREATE INDEX booking_pool ON booking (pool, ends_at, id);
 CREATE TABLE booking_need (
     booking TEXT NOT NULL,
     pool TEXT NOT NULL,
