@@ -156,7 +156,7 @@ class Renewer:
         except FAILURES as failure:
             return self._failed(failure, sent)
         if renewed.hold_until != self._lease.hold_until:  # changed by another process
-            self._term.hold_by = None if renewed.hold is None else elapsed() + renewed.hold
+            self._term.hold_by = None if renewed.lasts is None else elapsed() + renewed.lasts
             self._lease = renewed
         self._note_stop(renewed)
         in_time = self._term.renewed(sent, elapsed(), late=self._patient)
