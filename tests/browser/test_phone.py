@@ -9,6 +9,7 @@ from tests.browser.watched_page import WatchedPage
 
 WIDTH = 390
 HEADER_MAX = 100.0
+ASKED = {"needs": [{"pool": "shared", "units": 2}], "ttl": 3600, "patience": 3600}
 
 SIDEWAYS = """() => [...document.querySelectorAll("main *")]
     .filter((one) => getComputedStyle(one).overflowX === "auto")
@@ -47,6 +48,29 @@ def test_a_page_fits_on_a_phone(open_page: Open, ledger: ExampleLedger, name: st
     watched.picture(f"{name}-phone")
     fits(watched)
     assert watched.problems == []
+
+
+def test_a_pool_with_shares_fits_on_a_phone(open_page: Open, ledger: ExampleLedger) -> None:
+    """Its table has five columns, and what each sharer is ahead by is the last one."""
+    native, pool = ledger.native, "shared"
+    share = {"by": "label:team", "half_life": 3600, "weights": {"infrastructure": 3}}
+    wanted = {"limit": 4, "pacing": None, "hold": 3600, "fair_share": share}
+    assert native.ask("PUT", f"/v1/pools/{pool}", wanted).status < 300
+    leases = [
+        native.ask(
+            "POST", "/v1/leases", {**ASKED, "key": f"share-{team}", "labels": {"team": team}}
+        )
+        for team in ("infrastructure", "machine-learning", "web")
+    ]
+    try:
+        watched = open_page(f"/ui/pools/{pool}", width=WIDTH)
+        watched.picture("pool-shared-phone")
+        assert "machine-learning" in watched.page.locator("main").inner_text()
+        fits(watched)
+    finally:
+        for lease in leases:
+            native.ask("DELETE", f"/v1/leases/{lease.body['id']}")
+        native.ask("DELETE", f"/v1/pools/{pool}")
 
 
 @pytest.mark.parametrize("width", [560, 680, 844, 1024, 1100, 1280])

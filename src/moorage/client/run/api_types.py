@@ -224,7 +224,9 @@ class Lease(NamedTuple):
         who = f"the newer {self.superseded_by} of its group asks it"
         if self.preempted_by is not None:
             who = f"it was preempted: {self.preempted_by} goes before it and asks it"
-        until = "" if self.stop_until is None else f"; the lease ends at {second_of(self.stop_until)}"
+        until = (
+            "" if self.stop_until is None else f"; the lease ends at {second_of(self.stop_until)}"
+        )
         return f"{who} to stop{until}"
 
     @property

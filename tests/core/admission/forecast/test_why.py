@@ -5,7 +5,6 @@ from msgspec import structs
 
 from moorage.core.admission import leases
 from moorage.core.admission.bars import silence_ends
-from moorage.core.counting import span
 from moorage.core.admission.forecast.eta import Holder, LinePlace, Outlook, Queue, Waiter, queue_of
 from moorage.core.admission.forecast.holders import Holders, Holding
 from moorage.core.admission.forecast.why import (
@@ -20,6 +19,7 @@ from moorage.core.admission.forecast.why import (
 from moorage.core.admission.model import Lease, Need, Pacing
 from moorage.core.admission.units import limit_of, units_by_pool
 from moorage.core.clock import SECOND, Instant
+from moorage.core.counting import span
 from tests.core.admission.build import START, World, make_ask
 
 HELD = tuple(float(seconds) for seconds in range(100, 201))
