@@ -6,6 +6,31 @@ from tests.browser.conftest import Open
 from tests.browser.example_ledger import POOL, ExampleLedger
 from tests.browser.phone import HEADER, HEADER_MAX, PHONE, SIDEWAYS, fits_on_a_phone
 
+ASKED = {"needs": [{"pool": "shared", "units": 2}], "ttl": 3600, "patience": 3600}
+
+
+def test_a_pool_with_shares_fits_on_a_phone(open_page: Open, ledger: ExampleLedger) -> None:
+    """Its table has five columns, and what each sharer is ahead by is the last one."""
+    native, pool = ledger.native, "shared"
+    share = {"by": "label:team", "half_life": 3600, "weights": {"infrastructure": 3}}
+    wanted = {"limit": 4, "pacing": None, "hold": 3600, "fair_share": share}
+    assert native.ask("PUT", f"/v1/pools/{pool}", wanted).status < 300
+    leases = [
+        native.ask(
+            "POST", "/v1/leases", {**ASKED, "key": f"share-{team}", "labels": {"team": team}}
+        )
+        for team in ("infrastructure", "machine-learning", "web")
+    ]
+    try:
+        watched = open_page(f"/ui/pools/{pool}", width=PHONE)
+        watched.picture("pool-shared-phone")
+        assert "machine-learning" in watched.page.locator("main").inner_text()
+        fits_on_a_phone(watched)
+    finally:
+        for lease in leases:
+            native.ask("DELETE", f"/v1/leases/{lease.body['id']}")
+        native.ask("DELETE", f"/v1/pools/{pool}")
+
 
 @pytest.mark.parametrize("width", [560, 680, 844, 1024, 1100, 1280])
 def test_the_header_is_short_at_any_width(open_page: Open, width: int) -> None:

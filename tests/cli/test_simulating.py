@@ -13,6 +13,7 @@ from moorage.wire.admission import LeaseWanted, NeedWanted, PoolWanted
 from tests.cli.command import answer, refusal
 from tests.cli.tables.double import on_terminal
 from tests.e2e.support.server import serve
+from tests.e2e.support.typed import ROOT, play, steps_of
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs/howto"
 HOWTOS = [FOLDER / "choosing-limits.md", FOLDER / "adaptive-limit.md"]
@@ -35,6 +36,21 @@ def test_commands_of_the_how_to(command: str, printed: str) -> None:
 def test_the_how_to_shows_something() -> None:
     """The how-tos contain commands, so the test above compares something."""
     assert len(how_to_commands()) == 4
+
+
+def test_the_two_teams_of_the_how_to(tmp_path: Path) -> None:
+    """The page makes the file of jobs, and its table has columns of what the command prints."""
+    page = FOLDER / "fair-share.md"
+    environment = {"PATH": f"{ROOT}/.venv/bin:/usr/bin:/bin", "HOME": str(tmp_path)}
+    *_, (said, code) = play(steps_of(page), tmp_path, environment)
+    assert code == 0, said
+    titles, *rows = [line.split("\t") for line in said.splitlines()]
+    found = [dict(zip(titles, row, strict=True)) for row in rows]
+    table = re.search(r"^\| owner \|.*\n\|.*\n((?:\|.*\n)+)", page.read_text(), re.M)
+    assert table is not None
+    columns = ("owner", "fair share", "waiting", "last start", "waited p50", "p90", "p99")
+    shown = [line.strip("| ").split(" | ") for line in table[1].splitlines()]
+    assert shown == [[row[column] for column in columns] for row in found]
 
 
 def test_json_and_chart(tmp_path: Path) -> None:

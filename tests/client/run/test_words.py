@@ -21,7 +21,7 @@ from moorage.client.run.durations import spoken
 from moorage.client.run.lease import lease_clock
 from moorage.client.run.lease.lease_clock import WORD_SECONDS, LeaseTerm, margin_of
 from moorage.client.run.parse import UNREACHABLE_SECONDS, UsageError, wish_of
-from moorage.client.run.progress import Progress, standing_of
+from moorage.client.run.progress import Progress, standing_of, ticket_of
 from moorage.core import limits
 from moorage.core.admission import model
 from moorage.wire import admission as wire
@@ -131,6 +131,53 @@ def test_a_lease_ends_by_its_ttl_or_its_hold() -> None:
         assert lease_of(lease_json(expires_at=expires, hold_until=hold)).ends_at == ends
 
 
+@pytest.mark.parametrize(
+    ("hold", "until", "lasts"),
+    [
+        (None, None, None),
+        (7200.0, None, 7200.0),
+        (7200.0, "2026-01-02T02:00:00Z", 7200.0),
+        (7200.0, "2026-01-02T00:01:00Z", 60.0),
+        (None, "2026-01-02T00:01:00.5Z", 60.5),
+        (60.0, "2026-01-02T01:00:00Z", 60.0),
+    ],
+    ids=["endless", "older server", "its hold", "a booking", "no hold", "was extended"],
+)
+def test_a_booking_may_end_a_lease_before_its_hold(
+    hold: float | None, until: str | None, lasts: float | None
+) -> None:
+    """So `moorage run` says how long it lasts, and does not count on more without the server."""
+    granted_at = "2026-01-02T00:00:00Z"
+    lease = lease_of(lease_json(hold=hold, hold_until=until, granted_at=granted_at))
+    assert lease.lasts == lasts
+    assert lease._replace(granted_at=None).lasts == hold
+
+
+def test_a_request_to_stop_names_the_time_to_the_second() -> None:
+    """Servers send microseconds, which nobody reads."""
+    answer = lease_json(superseded_by="l2", stop_until="2026-11-30T03:13:02.590094Z")
+    assert lease_of(answer).stop_text == (
+        "the newer l2 of its group asks it to stop; the lease ends at 2026-11-30T03:13:02+00:00"
+    )
+
+
+@pytest.mark.parametrize(
+    ("eta", "overdue", "said"),
+    [
+        ((-1.0, 0.2), False, "place 1, expected any moment now; r"),
+        ((0.0, 600.0), False, "place 1, expected in up to 10m; r"),
+        ((3.0, 3.0), False, "place 1, expected in 3s; r"),
+        ((3.0, 3.0), True, "place 1, longer than usual; r"),
+    ],
+)
+def test_the_first_standing_is_a_sentence(
+    eta: tuple[float, float], overdue: bool, said: str
+) -> None:
+    """Also if the turn has come."""
+    waiting = Waiting(1, eta, "r", overdue=overdue, code="limit")
+    assert ticket_of("t", "p", waiting) == f"ticket t waits in line of p: {said}"
+
+
 WAITING = {"position": 3, "eta_seconds": [1.0, 2.5], "reason": "r"}
 """Why a ticket waits, in the words of the oldest servers."""
 
@@ -162,10 +209,11 @@ def test_an_invalid_lease_is_refused(answer: Any) -> None:
 def test_leases_of_older_servers_are_read() -> None:
     """What older servers did not send may be missing, as may all that is not read here."""
     later = {"owner", "labels", "asked_at", "superseded_by", "stop_until", "preempted_by"}
+    later.add("granted_at")
     read = {*Lease._fields} - {"pools", *later}
     older = {name: value for name, value in lease_json(waiting=WAITING).items() if name in read}
     assert lease_of(older) == lease_of(lease_json(waiting=WAITING))._replace(
-        owner="", labels={}, asked_at=""
+        owner="", labels={}, asked_at="", granted_at=None
     )
     assert lease_of(older).waiting == Waiting(3, (1.0, 2.5), "r", overdue=False, code="")
     for name in sorted(read):

@@ -20,6 +20,8 @@ def test_a_failure_keeps_the_lease(port: Harbour) -> None:
     assert lease.expires_at is None
     assert lease.hold_until is not None and lease.granted_at is not None
     assert lease.hold_until - lease.granted_at > timedelta(minutes=119)
+    shown = lease.hold_until.isoformat(timespec="seconds")
+    assert f"until {shown}; to end it earlier" in done.stderr
 
 
 def test_a_success_does_not(port: Harbour) -> None:

@@ -138,7 +138,7 @@ def create(needs: tuple[str, ...], as_json: bool, **given: Any) -> None:
     )
     with at_server(Bookings) as bookings:
         made = bookings.book(wanted)
-    say_or_json(as_json, made, f"booked {made.id}: {_summary(made)}")
+    say_or_json(as_json, made, f"booked {made.id}: {_summary(made, zone)}")
 
 
 @group.command("list", epilog=example("moorage booking list", "moorage booking list --mine --ics"))
@@ -197,8 +197,9 @@ def show(booking: str, as_json: bool) -> None:
         "zone": found.repeat.zone if found.repeat is not None else NOTHING,
     }
     rows = [[name, plain_text(value)] for name, value in shown.items()]
+    zone = _zone_of(found)
     rows += [
-        [f"window {n}", f"{time_text(one.start)} to {time_text(one.end)} ({one.state})"]
+        [f"window {n}", f"{_there(one.start, zone)} to {_there(one.end, zone)} ({one.state})"]
         for n, one in enumerate(found.windows, 1)
     ]
     show_table(["property", "value"], rows)
@@ -237,7 +238,7 @@ def change(
     )
     with at_server(Bookings) as bookings:
         found = bookings.change(ids.booking_id(bookings, booking), wanted)
-    say_or_json(as_json, found, f"changed {found.id}: {_summary(found)}")
+    say_or_json(as_json, found, f"changed {found.id}: {_summary(found, where)}")
 
 
 @group.command(epilog=example("moorage booking delete 01a22148-89d2-7b6e-a327-7cf77a69bc9d"))
@@ -259,11 +260,11 @@ def delete(booking: str, sure: Ask, as_json: bool) -> None:
 )
 @administering
 @_NEEDS
-@click.option("--for", "lasts", type=DurationType(), default=3600.0, help="For how long; 1h.")
+@click.option("--for", "lasts", type=DurationType(), default=3600.0, help="How long; default 1h.")
 @click.option("--after", type=_Time(), help="Not before this time; default: now.")
 @click.option("--before", type=_Time(), help="Not after this time; default: in seven days.")
 @_ZONE
-@click.option("--limit", type=WholeNumber(1, 50), default=10, help="At most so many windows; 10.")
+@click.option("--limit", type=WholeNumber(1, 50), default=10, help="Windows at most; default 10.")
 @json_option
 def offers(
     needs: tuple[str, ...],
@@ -292,8 +293,8 @@ def offers(
             ["from", "until", "lasts"],
             [
                 [
-                    time_text(one.start),
-                    time_text(one.end),
+                    _there(one.start, where),
+                    _there(one.end, where),
                     duration_text(round((one.end - one.start).total_seconds())),
                 ]
                 for one in found
@@ -368,9 +369,22 @@ def _needs(booking: Booking) -> str:
     )
 
 
-def _summary(booking: Booking) -> str:
+def _summary(booking: Booking, zone: tzinfo) -> str:
     windows = counted(len(booking.windows), "window")
-    return f"{_needs(booking)}, {windows} from {time_text(booking.start)}"
+    return f"{_needs(booking)}, {windows} from {_there(booking.start, zone)}"
+
+
+def _there(at: datetime, zone: tzinfo) -> str:
+    """Return a time by the clock of a zone: who has asked in a zone is answered in it."""
+    return time_text(at.astimezone(zone))
+
+
+def _zone_of(booking: Booking) -> tzinfo:
+    """Return the zone of a series; UTC if there is none, or this machine does not know it."""
+    try:
+        return UTC if booking.repeat is None else _zone(booking.repeat.zone)
+    except Failure:
+        return UTC
 
 
 def _row(booking: Booking, shown: Cell) -> Row:

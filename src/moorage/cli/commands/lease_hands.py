@@ -101,7 +101,7 @@ def hold(
 )
 @administering
 @lease_argument
-@click.option("--to", help="The owner who may accept it: NAME, or PROJECT/NAME.")
+@click.option("--to", help="Who may accept it: the owner as their `whoami` names it.")
 @click.option(
     "--lasts",
     type=DurationType(),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from moorage.client.run.clock import instant_of
+from moorage.client.run.clock import instant_of, second_of
 from moorage.client.run.labels import joined
 from moorage.client.run.printing import misfit_text
 
@@ -187,6 +187,7 @@ class Lease(NamedTuple):
     superseded_by: str | None = None
     stop_until: str | None = None
     preempted_by: str | None = None
+    granted_at: str | None = None
 
     @property
     def slot_names(self) -> list[str]:
@@ -206,12 +207,27 @@ class Lease(NamedTuple):
         return min(values, key=instant_of, default=None)
 
     @property
+    def lasts(self) -> float | None:
+        """The seconds after which the server ends it at the latest, however often it is renewed.
+
+        A booking may end before the hold, and ends also a lease without one. None: nothing ends it.
+        """
+        times = [] if self.hold is None else [self.hold]
+        if self.hold_until is not None and self.granted_at is not None:
+            span = instant_of(self.hold_until) - instant_of(self.granted_at)
+            times.append(max(0.0, span.total_seconds()))
+        return min(times, default=None)
+
+    @property
     def stop_text(self) -> str:
         """Why its holder is asked to stop, and when it ends, as text for people."""
         who = f"the newer {self.superseded_by} of its group asks it"
         if self.preempted_by is not None:
             who = f"it was preempted: {self.preempted_by} goes before it and asks it"
-        return f"{who} to stop; the lease ends at {self.stop_until}"
+        until = (
+            "" if self.stop_until is None else f"; the lease ends at {second_of(self.stop_until)}"
+        )
+        return f"{who} to stop{until}"
 
     @property
     def end(self) -> str:
@@ -243,6 +259,7 @@ def lease_of(values: Any) -> Lease:
             superseded_by=values.get("superseded_by"),
             stop_until=values.get("stop_until"),
             preempted_by=values.get("preempted_by"),
+            granted_at=values.get("granted_at"),
         )
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         why = misfit_text(error)

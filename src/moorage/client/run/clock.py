@@ -29,3 +29,8 @@ def instant_of(text: str) -> datetime:
         return datetime.fromisoformat(whole)
     length = len(rest) - len(rest.lstrip("0123456789"))
     return datetime.fromisoformat(f"{whole}.{rest[:length]:0<6}{rest[length:]}")
+
+
+def second_of(text: str) -> str:
+    """Return a time of an answer for people: to the second. Raises ValueError."""
+    return instant_of(text).isoformat(timespec="seconds")

@@ -123,7 +123,8 @@ def ticket_of(ticket: str, pools: str, waiting: Waiting, pages: str | None = Non
     if waiting.overdue:
         text += f", {OVERDUE}"
     elif waiting.eta_seconds is not None:
-        text += f", expected in {eta_spoken(*waiting.eta_seconds)}"
+        span = eta_spoken(*waiting.eta_seconds)
+        text += f", expected {span}" if span in (OVERDUE, SOON) else f", expected in {span}"
     text = f"{text}; {waiting.reason}" if waiting.reason else text
     return text if pages is None else f"{text}; see {pages}/leases/{ticket}"
 

@@ -371,5 +371,5 @@ def _keys(order: RunRequest) -> Iterator[IdempotencyKeys]:
 
 def _granted(lease: Lease, order: RunRequest) -> str:
     slots = f" ({' '.join(lease.slot_names)})" if lease.slot_names else ""
-    hold = "" if lease.hold is None else f"; it ends after {spoken(lease.hold)}"
+    hold = "" if lease.lasts is None else f"; it ends after {spoken(lease.lasts)}"
     return f"got lease {lease.id} of {lease.pools_of(order.wish)}{slots}{hold}"

@@ -199,7 +199,11 @@ def pools_of(facts: Facts, needs: Iterable[Need]) -> list[Pool]:
     for need in needs:
         pool = facts.pools.get(need.pool)
         if pool is None:
-            raise Error(Code.POOL_UNKNOWN, f"There is no pool '{need.pool}'.")
+            raise Error(
+                Code.POOL_UNKNOWN,
+                f"There is no pool '{need.pool}'. `moorage pool list` shows all; operators make one"
+                " with `moorage pool create`.",
+            )
         found[need.pool] = pool
     return list(found.values())
 

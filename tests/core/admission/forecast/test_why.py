@@ -5,7 +5,6 @@ from msgspec import structs
 
 from moorage.core.admission import leases
 from moorage.core.admission.bars import silence_ends
-from moorage.core.admission.forecast.booked import span
 from moorage.core.admission.forecast.eta import Holder, LinePlace, Outlook, Queue, Waiter, queue_of
 from moorage.core.admission.forecast.holders import Holders, Holding
 from moorage.core.admission.forecast.why import (
@@ -20,6 +19,7 @@ from moorage.core.admission.forecast.why import (
 from moorage.core.admission.model import Lease, Need, Pacing
 from moorage.core.admission.units import limit_of, units_by_pool
 from moorage.core.clock import SECOND, Instant
+from moorage.core.counting import span
 from tests.core.admission.build import START, World, make_ask
 
 HELD = tuple(float(seconds) for seconds in range(100, 201))
@@ -278,6 +278,7 @@ def test_spans() -> None:
     """`span` formats a duration and rounds it up."""
     expected = {0: "1 s", 1: "1 s", 12: "12 s", 119: "119 s", 120: "2 min", 121: "3 min"}
     expected |= {7_199: "2 h", 7_260: "2 h 1 min", 86_400: "24 h"}
+    expected |= {172_799: "2 d", 172_800: "2 d", 172_801: "2 d 1 h", 5 * 86_400 - 1: "5 d"}
     assert {seconds: span(seconds * SECOND) for seconds in expected} == expected
 
 

@@ -229,7 +229,7 @@ class Acquiring:
         its client is there, and the first answer with it may have been lost or read late.
         """
         received = elapsed()
-        hold_by = None if lease.hold is None else received + lease.hold
+        hold_by = None if lease.lasts is None else received + lease.lasts
         try:
             renewed = self._attempt(
                 lambda: self.leases.renew(lease.id, lease.token, self._patience.poll)

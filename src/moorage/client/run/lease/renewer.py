@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Sequence
 
 from moorage.client.run.api_types import Lease, StrangeAnswerError
-from moorage.client.run.clock import elapsed
+from moorage.client.run.clock import elapsed, second_of
 from moorage.client.run.lease.acquire import POLL_SECONDS_MAX, Grant
 from moorage.client.run.lease.api import ANSWER_SECONDS, Leases
 from moorage.client.run.lease.lease_clock import RENEWALS, LeaseTerm
@@ -156,7 +156,7 @@ class Renewer:
         except FAILURES as failure:
             return self._failed(failure, sent)
         if renewed.hold_until != self._lease.hold_until:  # changed by another process
-            self._term.hold_by = None if renewed.hold is None else elapsed() + renewed.hold
+            self._term.hold_by = None if renewed.lasts is None else elapsed() + renewed.lasts
             self._lease = renewed
         self._note_stop(renewed)
         in_time = self._term.renewed(sent, elapsed(), late=self._patient)
@@ -293,8 +293,9 @@ def keep_or_release(
             raise
         leases.release(lease.id, lease.token, seconds_max)
         return f"lease {lease.id} is released, because it cannot be kept: {refusal}"
+    until = "it is released" if kept.hold_until is None else second_of(kept.hold_until)
     return (
-        f"lease {lease.id} is kept for inspection until {kept.hold_until}; to end it earlier:"
+        f"lease {lease.id} is kept for inspection until {until}; to end it earlier:"
         f" moorage lease release {lease.id}"
     )
 

@@ -27,7 +27,7 @@ from moorage.core.admission.requests import LeaseRequest, check_duration, check_
 from moorage.core.admission.sharing import fair_share
 from moorage.core.admission.units import limit_asked, units_by_pool
 from moorage.core.clock import DAY, HOUR, Instant
-from moorage.core.counting import counted
+from moorage.core.counting import counted, span
 from moorage.core.errors import Code, Error
 from moorage.core.ids import BookingId
 from moorage.core.limits import (
@@ -445,13 +445,13 @@ def _check_share(pool: Pool, wanted: Booking, others: list[Booking]) -> None:
 
 
 def _booked(pool: Pool, wanted: Booking, units: int, window: Window, wall: int) -> Error:
-    ahead = max(0, window.start - wall) / HOUR
+    begins = f"starts in {span(window.start - wall)}" if window.start > wall else "starts now"
     n = wanted.windows.index(window) + 1
     which = f"window {n} of {len(wanted.windows)}, which" if len(wanted.windows) > 1 else "which"
     leases = "" if wanted.closure else " leases or"
     return Error(
         Code.BOOKED,
         f"Pool '{pool.name}' does not have {counted(units, 'unit')} free for the whole booking,"
-        f" {which} starts in {ahead:.4g} hours:{leases} other bookings have them. A lease without"
+        f" {which} {begins}:{leases} other bookings have them. A lease without"
         " an end counts as endless; `moorage offers` shows windows that are free.",
     )

@@ -6,7 +6,7 @@ from moorage.core.admission.calendar.booked_pools import BookedPools
 from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Facts
 from moorage.core.admission.model import Lease
-from moorage.core.clock import SECOND
+from moorage.core.counting import span
 from moorage.core.service_time import Moment
 
 
@@ -57,15 +57,3 @@ def _own(facts: Facts, moment: Moment, ticket: Lease, pools: BookedPools) -> Boo
     if start > moment.at:
         return BookedBar(f"booked: its booking begins in {span(start - moment.at)}", start)
     return BookedBar("booked: other leases have the units of its booking", start)
-
-
-def span(microseconds: int) -> str:
-    """Return a duration in words: `12 s`, `3 min`, `2 h 5 min`."""
-    seconds = max(1, -(-microseconds // SECOND))
-    if seconds < 120:
-        return f"{seconds} s"
-    minutes = -(-seconds // 60)
-    if minutes < 120:
-        return f"{minutes} min"
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min" if minutes else f"{hours} h"

@@ -18,7 +18,7 @@ from moorage.core.admission.bars import (
     lacking_labels,
 )
 from moorage.core.admission.facts import Facts
-from moorage.core.admission.forecast.booked import BookedBar, booked_bar, span
+from moorage.core.admission.forecast.booked import BookedBar, booked_bar
 from moorage.core.admission.forecast.eta import (
     NEVER,
     Estimate,
@@ -42,7 +42,7 @@ from moorage.core.admission.units import (
     units_by_pool,
 )
 from moorage.core.clock import SECOND, Instant
-from moorage.core.counting import are, counted
+from moorage.core.counting import are, counted, span
 from moorage.core.ids import LeaseId
 from moorage.core.service_time import Moment
 from moorage.core.wishes import labels_text, suits
