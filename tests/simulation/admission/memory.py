@@ -4,6 +4,7 @@ It loads what `Keys` name, lines a few tickets at a time, so a decision that rea
 was not loaded fails here.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from msgspec import structs
@@ -111,7 +112,7 @@ class Memory:
             facts.templates = dict(self.templates)
             facts.made = {name: made.count(name) for name in self.templates}
         facts.held = self._held(pools, keys.quotas)
-        self._calendars(facts, keys)
+        self._calendars(facts, keys, facts.pools)
         for lease in keys.heads & leases.keys():
             for need in leases[lease].needs:
                 if line := self.lines.get(need.pool):
@@ -125,6 +126,7 @@ class Memory:
             asked = lease.preemptible is not None or lease.stop_until is not None
             if asked and lease.state == "granted" and any(n.pool in yields for n in lease.needs):
                 facts.leases.setdefault(lease.id, lease)
+                self._load_pools(facts, {need.pool for need in lease.needs})
         for name, count in wanted.items():
             line = facts.lines.setdefault(name, Line())
             stored = self.lines.get(name, [])
@@ -220,13 +222,23 @@ class Memory:
         found = [self.bookings[key] for key in keys if key in self.bookings]
         return {need.pool for one in found if one.cancelled_at is None for need in one.needs}
 
-    def _calendars(self, facts: Facts, keys: Keys) -> None:
-        """Load what bookings need to know of the loaded pools that have any, or are to have."""
+    def _load_pools(self, facts: Facts, names: set[str]) -> None:
+        """Load pools that are not loaded yet; nothing in this batch has changed these."""
+        fresh = {name: self.pools[name] for name in names - facts.pools.keys()}
+        if any(pool.gangs for pool in fresh.values()):
+            fresh |= {n: p for n, p in self.pools.items() if p.gangs and n not in facts.pools}
+        facts.pools |= fresh
+        facts.slots |= {name: dict(self.slots.get(name, {})) for name in fresh}
+        facts.held |= self._held(fresh, set())
+        self._calendars(facts, Keys(), fresh)
+
+    def _calendars(self, facts: Facts, keys: Keys, pools: Mapping[str, Pool]) -> None:
+        """Load what bookings need to know of those pools that have any, or are to have."""
         wall = self.timeline.alive_at - self.timeline.skew
         for key, one in self.bookings.items():
             if key in keys.bookings or (one.owner, one.key) in keys.booked:
                 facts.bookings[key] = one
-        for name, pool in facts.pools.items():
+        for name, pool in pools.items():
             if pool.booked_until is None and name not in keys.calendars:
                 continue
             held = facts.holding.setdefault(name, {})
@@ -237,11 +249,12 @@ class Memory:
                         held[ends] = held.get(ends, 0) + need.units
             for one in of_pool(self.bookings.values(), name):
                 if one.ends_at > wall:
-                    facts.bookings[one.id] = one
-                    facts.calls[one.id] = sum(
+                    facts.bookings.setdefault(one.id, one)
+                    called = sum(
                         lease.booking == one.id and lease.state == "waiting"
                         for lease in self.leases.values()
                     )
+                    facts.calls.setdefault(one.id, called)
 
     def _line_up(self) -> None:
         self.lines = {}

@@ -116,12 +116,13 @@ def lines_load(
     if yields:
         queries.append(Query("leases_load_yielding", (key_set(yields), YIELDING_MAX)))
     results = yield queries
+    found: list[Lease] = []
     if yields:
         *results, rows = results
         for lease in leases_from_rows(rows):
+            found.append(lease)
             if lease.id not in facts.leases:
                 _lease_take(facts, lease)
-    found: list[Lease] = []
     for (pool, tickets), rows in zip(wanted.items(), results, strict=True):
         line = facts.lines[pool]
         more = tickets - len(line.tickets)
@@ -277,18 +278,18 @@ def _lease_take(facts: Facts, lease: Lease) -> None:
     facts.asked[lease.owner, lease.key] = lease.id
 
 
-def _gangs_load(facts: Facts, tickets: Sequence[Lease]) -> Plan[None]:
-    """Load the other pools that tickets of a line need; normally they are already loaded.
+def _gangs_load(facts: Facts, leases: Sequence[Lease]) -> Plan[None]:
+    """Load the other pools of tickets of a line, and of leases that may be asked to stop for them.
 
-    `pools_load` returns all pools with gangs as soon as it returns one. If a stored `gangs` is
-    wrong, this costs one more round trip, but the decision still sees every pool of a ticket, and
-    batches do not fail.
+    Those of tickets are normally already loaded: `pools_load` returns all pools with gangs as soon
+    as it returns one. If a stored `gangs` is wrong, this costs one more round trip, but the
+    decision still sees every pool, and batches do not fail.
     """
-    yield from _pools_load(facts, {need.pool for one in tickets for need in one.needs})
-    for ticket in tickets:
-        for need in ticket.needs:
+    yield from _pools_load(facts, {need.pool for one in leases for need in one.needs})
+    for lease in leases:
+        for need in lease.needs:
             if need.pool not in facts.pools:
                 raise RuntimeError(
-                    f"the database is damaged: ticket {ticket.id} needs pool {need.pool}, which "
-                    "does not exist; `moorage db check` lists all differences"
+                    f"the database is damaged: {lease.id} needs pool {need.pool}, which does not "
+                    "exist; `moorage db check` lists all differences"
                 )

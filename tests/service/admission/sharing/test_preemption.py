@@ -68,6 +68,24 @@ def test_the_holder_is_woken_and_makes_room(url: str) -> None:
     play(url, scenario)
 
 
+def test_a_lease_of_several_pools_is_asked_for_a_ticket_of_one(url: str) -> None:
+    """Nothing else of that batch is about the other pools; and it counts while it stops."""
+
+    async def scenario(service: Service) -> None:
+        admission = service.admission
+        await pool_put(admission, "p", spec(2))
+        await pool_put(admission, "q", spec(1))
+        other = (await ask(admission, "other", "p", preemptible=GRACE)).lease
+        both = (await ask(admission, "both", "p", "q", preemptible=GRACE)).lease
+        assert (other.state, both.state) == ("granted", "granted")
+        ticket = (await ask(admission, "ticket", "p", priority=1)).lease
+        assert (await now(admission, both)).preempted_by == ticket.id
+        await ask(admission, "behind", "p")
+        assert (await now(admission, other)).stop_until is None
+
+    play(url, scenario)
+
+
 def test_it_is_audited_counted_and_explained(url: str) -> None:
     """Who stopped the lease, for whom and why; a ticket behind it waits for what all wait for."""
 
