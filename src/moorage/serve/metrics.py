@@ -21,6 +21,7 @@ from moorage import __version__
 from moorage.core.admission.adaptive.rule import advised
 from moorage.core.admission.model import Pool
 from moorage.core.clock import SECOND
+from moorage.service.admission.counters import PoolCounters
 from moorage.service.admission.ended import EndedLeases
 from moorage.service.admission.service import Admission
 from moorage.service.admission.views import Ages
@@ -256,27 +257,32 @@ class PoolMetrics(Collector):
             "Seconds from the grant to the end, of leases ended by this process.",
             "pool",
         )
-        yield _labelled(
-            CounterMetricFamily,
-            "moorage_leases_granted",
-            "Leases granted by this process.",
-            ["pool"],
-            (((name,), count) for name, count in tally.granted.items()),
-        )
-        yield _labelled(
-            CounterMetricFamily,
-            "moorage_leases_preempted",
-            "Leases that this process has asked to stop for another ticket.",
-            ["pool"],
-            (((name,), count) for name, count in tally.preempted.items()),
-        )
-        yield _labelled(
-            CounterMetricFamily,
-            "moorage_leases_ended",
-            "Leases and tickets ended by this process.",
-            ["pool", "cause"],
-            tally.ended.items(),
-        )
+        yield from _counts(tally)
+
+
+def _counts(tally: PoolCounters) -> Iterable[Metric]:
+    """Yield what this process has done with leases."""
+    yield _labelled(
+        CounterMetricFamily,
+        "moorage_leases_granted",
+        "Leases granted by this process.",
+        ["pool"],
+        (((name,), count) for name, count in tally.granted.items()),
+    )
+    yield _labelled(
+        CounterMetricFamily,
+        "moorage_leases_preempted",
+        "Leases that this process has asked to stop for another ticket.",
+        ["pool"],
+        (((name,), count) for name, count in tally.preempted.items()),
+    )
+    yield _labelled(
+        CounterMetricFamily,
+        "moorage_leases_ended",
+        "Leases and tickets ended by this process.",
+        ["pool", "cause"],
+        tally.ended.items(),
+    )
 
 
 class StockMetrics(Collector):

@@ -232,7 +232,8 @@ def test_answers() -> None:
     """Those about the receiver are repeated, those about the post are final."""
     verdicts = {
         Verdict.TAKEN: (200, 202, 204),
-        Verdict.LATER: (401, 403, 407, 408, 425, 429, 502, 503, 504),
+        Verdict.LATER: (401, 403, 407, 408, 425),
+        Verdict.BUSY: (429, 502, 503, 504),
         Verdict.REFUSED: (301, 302, 307, 400, 404, 409, 410, 413, 422),
         Verdict.FAILED: (500, 501),
     }

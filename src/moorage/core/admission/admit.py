@@ -2,13 +2,12 @@
 
 **The rule.** Tickets are scanned by (priority, place, arrival); arrival numbers are global. The
 place is 0, the tag of a fair share (`fair_share.py`), or the negative arrival where the newest
-request goes first (`order`). A ticket that fits
-in all its pools is granted. Otherwise its units are set aside in each of its pools, as far as they
-are free, and later tickets see only what remains. A ticket that is passed over (`bars.py`: above
-the present limit, paused, quota used up, nobody polls; or it does not fit into the ledger; or
-bookings hold it up, see `calendar/booked_pools.py`) sets nothing aside. The scan ends when nothing
-is free. So no later ticket takes units that a gang waits for, and no two gangs each occupy part of
-what the other needs.
+request goes first (`order`). A ticket that fits in all its pools is granted. Otherwise its units
+are set aside in each of its pools, as far as they are free, and later tickets see only what
+remains. A ticket that is passed over (`bars.py`: above the present limit, paused, quota used up,
+nobody polls; or it does not fit into the ledger; or bookings hold it up, see
+`calendar/booked_pools.py`) sets nothing aside. The scan ends when nothing is free. So no later
+ticket takes units that a gang waits for, and no two gangs each occupy part of what the other needs.
 
 **Why pages of single lines are enough.** Each page has the first tickets of its line; tickets of
 this batch come from the facts. The pages are merged in the same order, so a ticket is tried

@@ -98,9 +98,10 @@ class AdmissionRoom:
             before = self.facts.leases.get(key)
             if lease is None or lease.state != "granted":
                 continue
-            if before is None or before.state != "granted":
+            starts = before is None or before.state != "granted"
+            if starts:
                 made.leases[key] = self._share.dated(lease)
-            elif before.stop_until is None and lease.preempted_by is not None:
+            elif before is not None and before.stop_until is None and lease.preempted_by:
                 self.rows.append(asked_row(self.facts, lease, self.when))
         self.facts.apply(made)
         self.changes.update(made)

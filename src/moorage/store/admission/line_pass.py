@@ -98,22 +98,14 @@ def pass_load(pool: str, tickets: int | None = None) -> Plan[LinePass]:
         if len(page) < size or tickets is not None:
             break
         after = (page[-1][1], page[-1][2], page[-1][3])
-    heads: list[Row] = []
-    stopping: dict[LeaseId, tuple[Instant, ...]] = {}
-    known = facts.pools.get(pool)
-    yields: set[str] = set()
-    if known is not None and (known.yields or known.spec.cohort is not None):
-        yields = yielding(facts, known)
-    if waiters:
-        more = [Query("leases_load_yielding", (key_set(yields), YIELDING_MAX))] if yields else []
-        heads, *stops = yield [Query("lease_load", (waiters[0].id,)), *more]
-        if stops:
-            stopping = _stopping(leases_from_rows(stops[0]), facts.timeline.downtime)
+    asked = [Query("lease_load", (waiters[0].id,)), *_stops(facts, pool)] if waiters else []
+    heads, *stops = (yield asked) if asked else [[]]
     bodies = [_body.decode(row[3]) for row in holding]
     named = [
         (owner, units, at, naming_of(owner, *structs.astuple(body.labels)))
         for (units, at, owner, _, _), body in zip(holding, bodies, strict=True)
     ]
+    known = facts.pools.get(pool)
     by_slot = known is not None and known.spec.limit is None
     # A lease that was handed over is young, although its units are not.
     handed_over = any(body.held_since is not None for body in bodies)
@@ -131,7 +123,7 @@ def pass_load(pool: str, tickets: int | None = None) -> Plan[LinePass]:
         slotted=leases if by_slot else (),
         oldest=min(leases, key=attrgetter("since"), default=None),
         newest=newest,
-        stopping=stopping,
+        stopping=_stopping(stops[0], facts.timeline.downtime) if stops else {},
         holding=tuple(
             Holder(row[0], row[1], first_end(body.hold_until, body.stop_until))
             for row, body in zip(holding, bodies, strict=True)
@@ -140,10 +132,19 @@ def pass_load(pool: str, tickets: int | None = None) -> Plan[LinePass]:
     return LinePass(facts, waiters, evidence, lease_from_row(heads[0]) if heads else None)
 
 
-def _stopping(leases: Sequence[Lease], downtime: int) -> dict[LeaseId, tuple[Instant, ...]]:
+def _stops(facts: Facts, pool: str) -> list[Query]:
+    """Return the query for leases that may be stopping for tickets of a pool; usually none."""
+    known = facts.pools.get(pool)
+    if known is None or not (known.yields or known.spec.cohort is not None):
+        return []
+    yields = yielding(facts, known)
+    return [Query("leases_load_yielding", (key_set(yields), YIELDING_MAX))] if yields else []
+
+
+def _stopping(rows: Sequence[Row], downtime: int) -> dict[LeaseId, tuple[Instant, ...]]:
     """Return, by ticket, when the leases end at the latest that are asked to stop for it."""
     found: dict[LeaseId, tuple[Instant, ...]] = {}
-    for lease in leases:
+    for lease in leases_from_rows(rows):
         until = first_end(lease.hold_until, stops_at(lease, downtime))
         if lease.preempted_by is not None and until is not None:
             found[lease.preempted_by] = (*found.get(lease.preempted_by, ()), until)

@@ -72,7 +72,8 @@ def pools_that_stop(facts: Facts, now: Callable[[str], Pool], at: Instant) -> li
 
 def ground_of(ticket: Lease, lease: Lease) -> Literal["priority", "share", "loan"]:
     """Return why a ticket may have a lease stop, which it may: see above."""
-    if all(need.pool != ticket.needs[0].pool for need in lease.needs):
+    pools = {need.pool for need in ticket.needs}
+    if all(need.pool not in pools for need in lease.needs):
         return "loan"
     return "share" if lease.priority == ticket.priority else "priority"
 
