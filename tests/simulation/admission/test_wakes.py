@@ -6,13 +6,14 @@ import pytest
 from msgspec import structs
 
 from moorage.core.admission.model import Need, PoolSpec
+from moorage.core.clock import SECOND
 from moorage.core.ids import LeaseId
 from tests.simulation.admission import calls as do
 from tests.simulation.admission.auditor import Auditor
 from tests.simulation.admission.books import Violation
 from tests.simulation.admission.memory import Memory
 from tests.simulation.admission.server import Server
-from tests.simulation.admission.simulation import SECOND, START
+from tests.simulation.admission.simulation import START
 from tests.simulation.admission.wakes import nothing_moves
 
 

@@ -12,7 +12,15 @@ from moorage.cli.support.command import administering, at_server, server_now
 from moorage.cli.support.durations import NONE, DurationType, NoneOr, duration_text
 from moorage.cli.support.irreversible import Ask, irreversible
 from moorage.cli.support.options import WholeNumber, example, json_option, wide_option
-from moorage.cli.support.output import USAGE, Failure, say, say_or_json, show_json, show_table
+from moorage.cli.support.output import (
+    USAGE,
+    Failure,
+    say,
+    say_or_json,
+    show_file,
+    show_json,
+    show_table,
+)
 from moorage.cli.support.tables import NOTHING, Cell, Column, Row, show_rows
 from moorage.cli.support.views.cells import clock_cell, id_cells, state_cell
 from moorage.cli.support.views.lease_text import time_text
@@ -167,7 +175,7 @@ def list_(
     if ics:
         from moorage.wire.pools.icalendar import calendar_of
 
-        click.echo(calendar_of(found).encode("utf-8", "replace"), nl=False)
+        show_file(calendar_of(found))
     elif as_json:
         show_json(found)
     else:

@@ -93,6 +93,11 @@ def show_line(line: str) -> None:
     click.echo(line, color=True)
 
 
+def show_file(text: str) -> None:
+    """Print a file as it is, with its own ends of lines."""
+    click.echo(text.encode("utf-8", "replace"), nl=False)
+
+
 def show_over(text: str, before: int) -> None:
     """Print a text over the present line of standard error, which has `before` characters."""
     rest = " " * (before - len(text))

@@ -219,7 +219,7 @@ class Model:
                 pool.paid = max(pool.paid, self.now) + units * pool.pacing.interval
 
     def admit(self, polled: str | None = None) -> None:
-        """Grant every ticket that may start: whoever looks again finds nothing more."""
+        """Grant every ticket that may start: another look finds nothing more."""
         while self.scan(polled):
             polled = None
 
