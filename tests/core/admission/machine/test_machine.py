@@ -536,6 +536,6 @@ class Machine(Bookings):
 
 # Without shrinking, which takes minutes: a failure prints its seed and all its steps.
 Machine.TestCase.settings = settings(
-    max_examples=165, stateful_step_count=50, deadline=None, phases=[Phase.reuse, Phase.generate]
+    max_examples=140, stateful_step_count=50, deadline=None, phases=[Phase.reuse, Phase.generate]
 )
 TestMachine = Machine.TestCase
