@@ -65,7 +65,8 @@ def test_signing_out_and_in(
     open_page: Open, ledger: ExampleLedger, secrets: dict[str, str]
 ) -> None:
     """The field for the token has the focus at once."""
-    watched = open_page("/ui")
+    watched = open_page("/ui/sign-in", role=None)
+    watched.sign_in(secrets["reader"])
     page = watched.page
     follow(page, ".reader button", "**/ui/sign-in")
     assert page.evaluate("document.activeElement.id") == "token"
