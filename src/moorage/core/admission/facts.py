@@ -221,6 +221,8 @@ class Facts:
     arrivals: int = 0
     """The arrival number of the newest ticket."""
     pools: dict[str, Pool] = field(default_factory=dict)
+    gone: set[str] = field(default_factory=set)
+    """Pools that this batch has deleted, although stored rows still name them."""
     leases: dict[LeaseId, Lease] = field(default_factory=dict)
     asked: dict[tuple[str, str], LeaseId] = field(default_factory=dict)
     """Of all loaded leases, which include those of `Keys.asked`."""
@@ -269,8 +271,10 @@ class Facts:
                     self.made[maker] = self.made.get(maker, 0) + change
             if pool is None:
                 self.pools.pop(name, None)
+                self.gone.add(name)
             else:
                 self.pools[name] = pool
+                self.gone.discard(name)
                 self.slots.setdefault(name, {})
         for key, lease in changes.leases.items():
             self._lease(key, lease)
