@@ -158,6 +158,8 @@ class Changes(Struct):
     """The arrival number of the newest ticket, if there are new ones; without change rows."""
     unfinished: set[str] = set()
     """Pools in whose lines some tickets could not be tried; to be scanned again. Not stored."""
+    returned: set[str] = set()
+    """Pools with tickets that were passed over before: this batch scans their lines. Not stored."""
     polled: set[LeaseId] = set()
     """Pull tickets whose holders poll in this batch: they may be granted now. Not stored."""
     at_once: list[Immediate] = []
@@ -186,6 +188,7 @@ class Changes(Struct):
         if other.arrivals is not None:
             self.arrivals = other.arrivals
         self.unfinished.update(other.unfinished)
+        self.returned.update(other.returned)
         self.polled.update(other.polled)
         self.at_once.extend(other.at_once)
 

@@ -88,6 +88,8 @@ class AdmissionRoom:
 
     def after(self) -> Plan[None]:
         """Grant leases to the tickets that may start. Raises Restart."""
+        if self.changes.returned:
+            yield from load.pools_load(self.facts, self.changes.returned)
         known, alive = self._extra.lines.items(), self.when.moment.alive
         wanted = {name: count for name, count in known if name in self.facts.pools}
         if wanted:

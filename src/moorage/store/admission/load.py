@@ -76,7 +76,7 @@ def facts_load(keys: Keys) -> Plan[Facts]:
     for key in placed:
         if facts.leases[key].alternatives:
             needed |= pools_named(facts.leases[key])
-    yield from _pools_load(facts, needed - keys.pools)
+    yield from pools_load(facts, needed - keys.pools)
     yield from _heads_load(facts, keys.heads & facts.leases.keys())
     yield from _waits_load(facts, keys)
     return facts
@@ -208,7 +208,7 @@ def _heads_load(facts: Facts, leases: set[LeaseId]) -> Plan[None]:
             facts.heads[pool] = (rank, place, arrival)
 
 
-def _pools_load(facts: Facts, needed: set[str]) -> Plan[None]:
+def pools_load(facts: Facts, needed: set[str]) -> Plan[None]:
     """Load pools that were not loaded yet: the batch may have changed or deleted the others."""
     missing = needed - facts.pools.keys() - facts.gone
     if missing:
@@ -285,7 +285,7 @@ def _gangs_load(facts: Facts, leases: Sequence[Lease]) -> Plan[None]:
     as it returns one. If a stored `gangs` is wrong, this costs one more round trip, but the
     decision still sees every pool, and batches do not fail.
     """
-    yield from _pools_load(facts, {need.pool for one in leases for need in one.needs})
+    yield from pools_load(facts, {need.pool for one in leases for need in one.needs})
     for lease in leases:
         for need in lease.needs:
             if need.pool not in facts.pools and need.pool not in facts.gone:
