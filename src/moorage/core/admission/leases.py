@@ -464,7 +464,7 @@ def _renewed(moment: Moment, lease: Lease) -> Changes:
 
 
 def _note_return(changes: Changes, moment: Moment, ticket: Lease) -> None:
-    """Have its batch scan the lines of a ticket that was passed over: once stored, no event tells."""
+    """Have the lines of a ticket scanned that was passed over; nothing tells of it later."""
     if ticket.attended and not ticket.pull and is_silent(ticket, moment):
         changes.returned.update(need.pool for need in ticket.needs)
 
