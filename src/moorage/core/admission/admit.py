@@ -109,7 +109,8 @@ def admit(
     scan.run()
     for one in at_once:
         scan.serve(one)
-    scan.look_again()
+    if scan.aside:
+        scan.look_again()
     for pool in facts.pools.values():
         if pool.yields or pool.spec.cohort is not None:
             scan.preempt()
@@ -248,7 +249,8 @@ class _Scan:
     def look_again(self) -> None:
         """Have another batch grant what is set aside for those who have no quota for it since."""
         for ticket, pools in self.aside:
-            if not ticket.forced and self._is_barred(ticket, ticket.needs):
+            waits = ticket.id not in self.draft.changes.leases and not ticket.forced
+            if waits and self._is_barred(ticket, ticket.needs):
                 self.silent_at |= dict.fromkeys(pools, self.moment.at)
 
     def preempt(self) -> None:
@@ -389,9 +391,8 @@ class _Scan:
             self.outbid.add(name)
 
     def _is_passed_over(self, ticket: Lease) -> bool:
-        if self._is_barred(ticket, ticket.needs):
-            return True
-        return ticket.id not in self.polled and is_silent(ticket, self.moment)
+        barred = self._is_barred(ticket, ticket.needs)
+        return barred or (ticket.id not in self.polled and is_silent(ticket, self.moment))
 
     def _is_barred(self, ticket: Lease, needs: Needs) -> bool:
         if lacking_labels(self.facts, needs) is not None:
@@ -487,9 +488,8 @@ class _Scan:
 
     def _is_there(self, need: Need) -> bool:
         """Are there enough slots for a forced ticket? Units without names always suffice."""
-        if self.draft.pool(need.pool).spec.limit is not None:
-            return True
-        return self._idle(need.pool).fitting(need) >= need.units
+        limit = self.draft.pool(need.pool).spec.limit
+        return limit is not None or self._idle(need.pool).fitting(need) >= need.units
 
     def _claim(self, ticket: Lease) -> str | Later | None:
         if self.try_claim is None:

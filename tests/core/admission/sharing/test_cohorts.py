@@ -433,3 +433,14 @@ def test_who_has_no_quota_left_by_borrowing_holds_up_nobody() -> None:
     world.sweep()
     assert states(world, "first", "x1", "x2", "y") == "ggwg"
     assert world.facts.pools["a"].wake_at is None
+
+
+def test_who_has_borrowed_its_last_units_is_looked_at_once() -> None:
+    """The control: it has got what was set aside for it, so nothing is left for another batch."""
+    world = World()
+    member(world, "a", 2, borrowing=2, quota=3)
+    member(world, "b", 2)
+    world.ask("first", {"a": 1}, owner="y")
+    world.ask("x1", {"a": 2}, owner="x")
+    assert states(world, "first", "x1") == "gg"
+    assert world.facts.pools["a"].wake_at is None
