@@ -13,8 +13,7 @@ ticket takes units that a gang waits for, and no two gangs each occupy part of w
 this batch come from the facts. The pages are merged in the same order, so a ticket is tried
 after all earlier tickets of each of its pools with free units: where a pool's page ends earlier,
 the scan of that pool stops (`TicketsNeeded`). A pool without free units needs no page: it has
-nothing to grant or to set aside. A gang that also needs a pool with free units is in that pool's
-page.
+nothing to grant or to set aside. A gang that also needs a pool with free units is in its page.
 """
 
 from collections import Counter, defaultdict
@@ -262,7 +261,8 @@ class _Scan:
         if self.short:
             raise Restart(TicketsNeeded(self.short))
         now_pools = {name: self.draft.pool(name) for name in self.facts.pools}
-        stopping = Stopping(self.facts, pools, now_pools, self.draft.slots, self.moment)
+        leases = (self.facts.leases | self.draft.changes.leases).values()
+        stopping = Stopping(leases, pools, now_pools, self.draft.slots, self.moment)
         front = {ticket.id: ticket for tickets in fronts for ticket in tickets}
         for ticket in sorted(front.values(), key=order):
             chosen = self._preferred(ticket) if ticket.alternatives else ticket

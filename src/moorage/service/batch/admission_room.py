@@ -100,10 +100,9 @@ class AdmissionRoom:
             before = self.facts.leases.get(key)
             if lease is None or lease.state != "granted":
                 continue
-            starts = before is None or before.state != "granted"
-            if starts:
+            if before is None or before.state != "granted":
                 made.leases[key] = self._share.dated(lease)
-            elif before is not None and before.stop_until is None and lease.preempted_by:
+            if lease.preempted_by and (before is None or before.stop_until is None):
                 self.rows.append(asked_row(self.facts, lease, self.when))
         self.facts.apply(made)
         self.changes.update(made)
