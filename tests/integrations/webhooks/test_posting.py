@@ -2,6 +2,8 @@
 
 import json
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -139,6 +141,15 @@ def test_a_post_that_gets_502_for_ever_does_not_stop_its_hook(
                 lease.owner,
             )
             assert line["why"] == f"the receiver answers {status}"
+
+
+def test_events_that_are_given_up_are_read_as_they_are_written(tmp_path: Path) -> None:
+    """In any locale: a file that is read in another one would grow each time it is written."""
+    (tmp_path / "ci.given-up").write_text('{"labels": {"job": "Größe"}}\n', "utf-8")
+    code = "import sys; from moorage.integrations.webhooks.given_up import GivenUp\n"
+    code += "assert 'Größe' in GivenUp(sys.argv[1], 'ci')._lines()[0]"
+    strict = ["-X", "warn_default_encoding", "-W", "error::EncodingWarning"]
+    subprocess.run([sys.executable, *strict, "-c", code, str(tmp_path)], check=True)
 
 
 def test_events_that_are_given_up_are_bounded(

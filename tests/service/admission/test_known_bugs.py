@@ -5,10 +5,12 @@ from pathlib import Path
 
 from moorage.core.admission.requests import Proof
 from moorage.core.clock import SECOND
+from moorage.core.errors import Code
 from moorage.service.admission.lease_cases import LeaseRelease, LeaseRetry
+from moorage.service.admission.pool_cases import PoolDelete
 from moorage.service.app import Service
 from moorage.store.open import open_engine
-from tests.service.pools import MINUTE, ask, pass_time, pool_put, spec, with_manual_clock
+from tests.service.pools import MINUTE, ask, pass_time, pool_put, refusal, spec, with_manual_clock
 from tests.service.running import CLASSES, TESTER, TRAITS, ManualClock, Running, fatal
 
 
@@ -66,5 +68,28 @@ def test_a_requeued_retry_that_is_not_polled_is_withdrawn(tmp_path: Path) -> Non
         await pass_time(one, 31 * SECOND)
         assert (await admission.queries.lease(again.lease.id)).lease.cause == "unheard"
         assert (await admission.queries.lease(waiting.lease.id)).lease.state == "granted"
+
+    with_manual_clock(tmp_path, scenario)
+
+
+def test_a_pool_does_not_come_back_in_the_batch_that_deletes_it(tmp_path: Path) -> None:
+    """The stored row of a ticket that the batch withdraws still names the pool."""
+
+    async def scenario(one: Running) -> None:
+        admission = one.service.admission
+        await pool_put(admission, "p", spec(2))
+        await pool_put(admission, "q", spec(2))
+        held = (await ask(admission, "1", "p", units=2)).lease
+        gang = (await ask(admission, "2", "p", "q", attended=True, patience=MINUTE)).lease
+        behind = (await ask(admission, "3", "p")).lease
+        submit = one.service.transactor.submit
+        await asyncio.gather(
+            submit(LeaseRelease(gang.id, Proof("me"))),
+            submit(PoolDelete("q", TESTER)),
+            submit(LeaseRelease(held.id, Proof("me"))),
+        )
+        assert (await admission.queries.lease(behind.id)).lease.state == "granted"
+        assert await refusal(admission.queries.pool("q")) == Code.POOL_NOT_FOUND
+        assert await one.service.operations.check() == []
 
     with_manual_clock(tmp_path, scenario)

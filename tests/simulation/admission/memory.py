@@ -224,9 +224,10 @@ class Memory:
 
     def _load_pools(self, facts: Facts, names: set[str]) -> None:
         """Load pools that are not loaded yet; nothing in this batch has changed these."""
-        fresh = {name: self.pools[name] for name in names - facts.pools.keys()}
+        known = facts.pools.keys() | facts.gone
+        fresh = {name: self.pools[name] for name in names - known}
         if any(pool.gangs for pool in fresh.values()):
-            fresh |= {n: p for n, p in self.pools.items() if p.gangs and n not in facts.pools}
+            fresh |= {n: p for n, p in self.pools.items() if p.gangs and n not in known}
         facts.pools |= fresh
         facts.slots |= {name: dict(self.slots.get(name, {})) for name in fresh}
         facts.held |= self._held(fresh, set())

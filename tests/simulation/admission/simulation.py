@@ -271,8 +271,9 @@ class Simulation:
         self.jump_unseen = False
         server.commit(batch, self.now)
         dies = self._chance(0.01)
-        if batch.capacity_freed or batch.changes.unfinished:
-            self._sweep(self.memory.wanting() | batch.changes.unfinished)
+        left = frozenset() if dies else frozenset(batch.changes.unfinished)  # only it knows of them
+        if batch.capacity_freed or left:
+            self._sweep(self.memory.wanting() | left)
         for (_, reply), outcome in zip(taken, batch.outcomes, strict=True):
             if not dies:
                 reply(server.answer(batch, outcome))

@@ -87,7 +87,7 @@ SHARING_BUGS = (
         "I28",
         "the units of a lease that is asked to stop are granted at once",
         f"{CORE}/admit.py",
-        "        for lease in stopping.asked.values():\n            self.draft.put(lease)\n",
+        "        self.draft.changes.leases |= stopping.asked\n",
         """        for lease in stopping.asked.values():
             self.draft.end(lease, "preempted")
 """,
@@ -141,8 +141,8 @@ SHARING_BUGS = (
         "I28",
         "a lease that is asked to stop does not know its consumer any more",
         "src/moorage/service/batch/admission_room.py",
-        'starts = before is None or before.state != "granted"',
-        "starts = True",
+        'if before is None or before.state != "granted":',
+        "if True:",
         SERVICE,
     ),
     Bug(

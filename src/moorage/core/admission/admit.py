@@ -13,11 +13,10 @@ ticket takes units that a gang waits for, and no two gangs each occupy part of w
 this batch come from the facts. The pages are merged in the same order, so a ticket is tried
 after all earlier tickets of each of its pools with free units: where a pool's page ends earlier,
 the scan of that pool stops (`TicketsNeeded`). A pool without free units needs no page: it has
-nothing to grant or to set aside. A gang that also needs a pool with free units is in that pool's
-page.
+nothing to grant or to set aside. A gang that also needs a pool with free units is in its page.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Sequence
 from enum import Enum, auto
 from operator import attrgetter
@@ -109,6 +108,8 @@ def admit(
     scan.run()
     for one in at_once:
         scan.serve(one)
+    if scan.aside:
+        scan.look_again()
     for pool in facts.pools.values():
         if pool.yields or pool.spec.cohort is not None:
             scan.preempt()
@@ -142,11 +143,13 @@ class _Scan:
         self.left: dict[str, dict[str, int]] = {}
         self.opened: set[str] = set()
         """Pools in which a ticket may still be granted."""
-        self.owners: dict[tuple[str, str], int] = {}
+        self.owners: defaultdict[tuple[str, str], int] = defaultdict(int)
         """Units granted in this scan, by pool and owner."""
+        self.aside: list[tuple[Lease, list[str]]] = []
+        """Tickets that hold others up in these pools, by units that are set aside."""
         self.idle: dict[str, IdleSlots] = {}
         """By pool."""
-        self.forced: dict[tuple[str, str], int] = {}
+        self.forced: defaultdict[tuple[str, str], int] = defaultdict(int)
         """Slots that forced tickets have taken in this scan, by pool and state."""
         self.silent_at: dict[str, Instant] = {}
         """By pool, when a ticket with units set aside is passed over, or may have others stop."""
@@ -240,8 +243,14 @@ class _Scan:
             granted = self.draft.grant(self.draft.join(arrived), [slot])
             if self.booked:
                 self.booked.granted(granted)
-            owned = (slot.pool, ticket.owner)
-            self.owners[owned] = self.owners.get(owned, 0) + 1
+            self.owners[slot.pool, ticket.owner] += 1
+
+    def look_again(self) -> None:
+        """Have another batch grant what is set aside for those who have no quota for it since."""
+        for ticket, pools in self.aside:
+            waits = ticket.id not in self.draft.changes.leases and not ticket.forced
+            if waits and self._is_barred(ticket, ticket.needs):
+                self.silent_at |= dict.fromkeys(pools, self.moment.at)
 
     def preempt(self) -> None:
         """Have holders asked to stop for tickets that cannot start otherwise. Raises Restart."""
@@ -252,7 +261,8 @@ class _Scan:
         if self.short:
             raise Restart(TicketsNeeded(self.short))
         now_pools = {name: self.draft.pool(name) for name in self.facts.pools}
-        stopping = Stopping(self.facts, pools, now_pools, self.draft.slots, self.moment)
+        leases = (self.facts.leases | self.draft.changes.leases).values()
+        stopping = Stopping(leases, pools, now_pools, self.draft.slots, self.moment)
         front = {ticket.id: ticket for tickets in fronts for ticket in tickets}
         for ticket in sorted(front.values(), key=order):
             chosen = self._preferred(ticket) if ticket.alternatives else ticket
@@ -260,8 +270,7 @@ class _Scan:
                 self._note_silence(ticket, [need.pool for need in ticket.needs])
         for name, at in stopping.again().items():
             self.silent_at[name] = min(self.silent_at.get(name, at), at)
-        for lease in stopping.asked.values():
-            self.draft.put(lease)
+        self.draft.changes.leases |= stopping.asked
         for key, place in stopping.places.items():
             self.draft.put(structs.replace(front[key], place=place))
 
@@ -325,13 +334,9 @@ class _Scan:
 
     def _judge(self, asked_for: Lease) -> None:
         """Grant the next ticket, set its units aside, or pass it over."""
-        if asked_for.alternatives:
-            preferred = self._preferred(asked_for)
-            if preferred is None:
-                return
-            ticket = preferred
-        else:
-            ticket = asked_for
+        ticket = self._preferred(asked_for) if asked_for.alternatives else asked_for
+        if ticket is None:
+            return
         if not ticket.forced and self._is_passed_over(ticket):
             return
         lacks = False
@@ -370,15 +375,14 @@ class _Scan:
         (need,) = ticket.needs
         name, cohort = need.pool, self.cohorts[need.pool]
         if self._is_passed_over(ticket):  # its owner has got its last units by borrowing them
-            self.draft.changes.unfinished.add(name)
+            self.silent_at[name] = self.moment.at
             return
         missing, there = need.units - aside, cohort.own(name) + cohort.more(name)
         open_now = pacing.is_open(self.draft.pool(name), self.moment.at)
         unasked = ticket.pull and not is_waited_for(ticket) and ticket.id not in self.polled
         if open_now and missing <= there and not unasked:
             cohort.take(name, missing)
-            owned = (name, ticket.owner)
-            self.owners[owned] = self.owners.get(owned, 0) + need.units
+            self.owners[name, ticket.owner] += need.units
             self.draft.grant(ticket, [])
             return
         if not self._leaves(ticket):
@@ -387,9 +391,8 @@ class _Scan:
             self.outbid.add(name)
 
     def _is_passed_over(self, ticket: Lease) -> bool:
-        if self._is_barred(ticket, ticket.needs):
-            return True
-        return ticket.id not in self.polled and is_silent(ticket, self.moment)
+        barred = self._is_barred(ticket, ticket.needs)
+        return barred or (ticket.id not in self.polled and is_silent(ticket, self.moment))
 
     def _is_barred(self, ticket: Lease, needs: Needs) -> bool:
         if lacking_labels(self.facts, needs) is not None:
@@ -485,9 +488,8 @@ class _Scan:
 
     def _is_there(self, need: Need) -> bool:
         """Are there enough slots for a forced ticket? Units without names always suffice."""
-        if self.draft.pool(need.pool).spec.limit is not None:
-            return True
-        return self._idle(need.pool).fitting(need) >= need.units
+        limit = self.draft.pool(need.pool).spec.limit
+        return limit is not None or self._idle(need.pool).fitting(need) >= need.units
 
     def _claim(self, ticket: Lease) -> str | Later | None:
         if self.try_claim is None:
@@ -520,6 +522,7 @@ class _Scan:
                     self.credit[need.pool] -= need.units - kept
             self._close(need.pool)
         if held_up:
+            self.aside.append((ticket, held_up))
             self._note_silence(ticket, held_up)
 
     def _note_silence(self, ticket: Lease, pools: list[str]) -> None:
@@ -547,8 +550,7 @@ class _Scan:
             if self.facts.pools[need.pool].spec.limit is None:
                 taken += self._idle(need.pool).take(need, need.units)
             self._use(need, forced=ticket.forced)
-            owned = (need.pool, ticket.owner)
-            self.owners[owned] = self.owners.get(owned, 0) + need.units
+            self.owners[need.pool, ticket.owner] += need.units
         until = self.booked.ends(ticket) if self.booked else None
         granted = self.draft.grant(ticket, taken, until)
         if self.booked:
@@ -563,8 +565,7 @@ class _Scan:
             if need.pool in self.cohorts:
                 self._take(need.pool, need.units)
         elif forced and self.draft.pool(need.pool).spec.limit is None:
-            at = (need.pool, need.state)
-            self.forced[at] = self.forced.get(at, 0) + need.units
+            self.forced[need.pool, need.state] += need.units
 
     def _close(self, name: str) -> None:
         """Close a pool if nothing in it is left, or its pacing forbids a grant now."""
@@ -595,6 +596,5 @@ class _Scan:
         """Return the slots of a pool that are neither granted nor set aside in this scan."""
         found = self.idle.get(name)
         if found is None:
-            pool = self.draft.pool(name)
-            found = self.idle[name] = IdleSlots(self.facts, pool, self.moment.at)
+            found = self.idle[name] = IdleSlots(self.facts, self.draft.pool(name), self.moment.at)
         return found

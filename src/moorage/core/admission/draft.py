@@ -8,6 +8,7 @@ from msgspec import structs
 from moorage.core.admission import pacing
 from moorage.core.admission.alternatives import lined_up, remaining
 from moorage.core.admission.bars import left_until
+from moorage.core.admission.booking_model import OVER
 from moorage.core.admission.facts import Changes, Facts
 from moorage.core.admission.model import (
     FREE,
@@ -96,8 +97,7 @@ class Draft:
         elif ticket.place:  # it had one in a fair share that has ended
             ticket = structs.replace(ticket, place=0, charge=0)
         if ticket.booking is not None:
-            until = self.facts.booked_until(ticket.booking)
-            ticket = structs.replace(ticket, booked_until=until)
+            ticket = structs.replace(ticket, booked_until=self._booked_until(ticket))
         self.changes.leases[ticket.id] = ticket
         self.wait(ticket)
         return ticket
@@ -222,11 +222,14 @@ class Draft:
 
         Its client counts as away, and has its patience from now on to return. Alternatives whose
         pools were deleted meanwhile are none any more. If it was superseded meanwhile, it ends:
-        only the newest request of a group waits.
+        only the newest request of a group waits; and if its booking is over.
         """
         self._free(lease, LeaseEnd(self.moment, self.wall, "unconfirmed"), None)
         if lease.superseded_by is not None:
             return self.stop(lease, "superseded", by(lease.superseded_by))
+        until = self._booked_until(lease)
+        if until is not None and until <= self.moment.at:
+            return self.stop(lease, "revoked", OVER)
         left = remaining(lease.alternatives, self.facts.pools)
         ticket = structs.replace(
             lease,
@@ -244,6 +247,15 @@ class Draft:
             yields_to=None,
         )
         return self.join(ticket, ticket.place)
+
+    def _booked_until(self, lease: Lease) -> Instant | None:
+        """Return when a booking ends whose units a lease uses, or a ticket waits for; None: none.
+
+        As was known last, if it is not loaded any more.
+        """
+        if lease.booking is None:
+            return None
+        return self.facts.booked_until(lease.booking) or lease.booked_until
 
     def stop(self, lease: Lease, cause: Cause, detail: str = "") -> Lease:
         """Mark a lease as ended; the caller takes care of its units."""

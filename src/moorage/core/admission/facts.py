@@ -158,6 +158,8 @@ class Changes(Struct):
     """The arrival number of the newest ticket, if there are new ones; without change rows."""
     unfinished: set[str] = set()
     """Pools in whose lines some tickets could not be tried; to be scanned again. Not stored."""
+    returned: set[str] = set()
+    """Pools with tickets that were passed over before: this batch scans their lines. Not stored."""
     polled: set[LeaseId] = set()
     """Pull tickets whose holders poll in this batch: they may be granted now. Not stored."""
     at_once: list[Immediate] = []
@@ -186,6 +188,7 @@ class Changes(Struct):
         if other.arrivals is not None:
             self.arrivals = other.arrivals
         self.unfinished.update(other.unfinished)
+        self.returned.update(other.returned)
         self.polled.update(other.polled)
         self.at_once.extend(other.at_once)
 
@@ -221,6 +224,8 @@ class Facts:
     arrivals: int = 0
     """The arrival number of the newest ticket."""
     pools: dict[str, Pool] = field(default_factory=dict)
+    gone: set[str] = field(default_factory=set)
+    """Pools that this batch has deleted, although stored rows still name them."""
     leases: dict[LeaseId, Lease] = field(default_factory=dict)
     asked: dict[tuple[str, str], LeaseId] = field(default_factory=dict)
     """Of all loaded leases, which include those of `Keys.asked`."""
@@ -269,8 +274,10 @@ class Facts:
                     self.made[maker] = self.made.get(maker, 0) + change
             if pool is None:
                 self.pools.pop(name, None)
+                self.gone.add(name)
             else:
                 self.pools[name] = pool
+                self.gone.discard(name)
                 self.slots.setdefault(name, {})
         for key, lease in changes.leases.items():
             self._lease(key, lease)

@@ -464,9 +464,9 @@ def _renewed(moment: Moment, lease: Lease) -> Changes:
 
 
 def _note_return(changes: Changes, moment: Moment, ticket: Lease) -> None:
-    """Have the lines of a ticket scanned that was passed over: from now on it may be granted."""
+    """Have the lines of a ticket scanned that was passed over; nothing tells of it later."""
     if ticket.attended and not ticket.pull and is_silent(ticket, moment):
-        changes.unfinished.update(need.pool for need in ticket.needs)
+        changes.returned.update(need.pool for need in ticket.needs)
 
 
 def _live_on(changes: Changes, moment: Moment, ticket: Lease) -> None:

@@ -1,7 +1,7 @@
 """Retries tickets that also need capacity in the ledger when the ledger has changed.
 
-It also scans the lines in which a batch could not try all tickets: after many claims, or because
-the client of a ticket that was passed over has asked again.
+It also scans the lines in which a batch could not try all tickets: after many claims, or in other
+pools of a booking that was given back.
 """
 
 import asyncio

@@ -53,9 +53,10 @@ class PoolCounters:
                 continue
             if lease.ended_at == when.moment.at:  # not one that had ended before
                 self._end(lease)
-            elif lease.token is not None and lease.granted_at == when.moment.at:
+                continue
+            if lease.token is not None and lease.granted_at == when.moment.at:
                 self._grant(lease, lease.granted_at)
-            elif lease.preempted_by is not None and is_asked_now(lease, when.moment.at):
+            if lease.preempted_by is not None and is_asked_now(lease, when.moment.at):
                 self.preempted.update(units_by_pool(lease.needs).keys())
 
     def _grant(self, lease: Lease, at: Instant) -> None:

@@ -226,8 +226,6 @@ class LeasePoll(LeaseCase):
     """`heard_until` of the ticket in alive time, set by the decision."""
     kept: Instant | None = field(default=None, init=False)
     """Below this the client must not lower it when it leaves."""
-    returned: bool = field(default=False, init=False)
-    """Was it passed over until now? Without `scan`, only a later batch can grant it."""
 
     def keys(self) -> Keys:
         return Keys(admission=_keys_of(self.lease, self.scan))
@@ -243,7 +241,6 @@ class LeasePoll(LeaseCase):
         self.kept = None if found is None else self.elsewhere(found, when)
         until = _latest(self.until, _latest(self.kept, self.others(self.lease)))
         changes, self.lease = leases.poll(facts, when.moment, self.lease, until)
-        self.returned = bool(changes.unfinished)
         return Changes(admission=changes)
 
 

@@ -219,9 +219,6 @@ class Admission:
         )
         known = await self._transactor.submit(case)
         self._heard(known.lease, case.kept)
-        if case.returned and not scan and seconds <= 0:
-            # Its next poll may come too late to confirm a grant, so this one must tell of it.
-            return await self.waited(lease, seconds, gone, scan=True)
         return await self._seen(known, case.until, seconds, gone, case.kept)
 
     async def until_ended(

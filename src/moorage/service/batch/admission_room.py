@@ -88,6 +88,8 @@ class AdmissionRoom:
 
     def after(self) -> Plan[None]:
         """Grant leases to the tickets that may start. Raises Restart."""
+        if self.changes.returned:
+            yield from load.pools_load(self.facts, self.changes.returned)
         known, alive = self._extra.lines.items(), self.when.moment.alive
         wanted = {name: count for name, count in known if name in self.facts.pools}
         if wanted:
@@ -98,10 +100,9 @@ class AdmissionRoom:
             before = self.facts.leases.get(key)
             if lease is None or lease.state != "granted":
                 continue
-            starts = before is None or before.state != "granted"
-            if starts:
+            if before is None or before.state != "granted":
                 made.leases[key] = self._share.dated(lease)
-            elif before is not None and before.stop_until is None and lease.preempted_by:
+            if lease.preempted_by and (before is None or before.stop_until is None):
                 self.rows.append(asked_row(self.facts, lease, self.when))
         self.facts.apply(made)
         self.changes.update(made)

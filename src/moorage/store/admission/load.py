@@ -76,7 +76,7 @@ def facts_load(keys: Keys) -> Plan[Facts]:
     for key in placed:
         if facts.leases[key].alternatives:
             needed |= pools_named(facts.leases[key])
-    yield from _pools_load(facts, needed - keys.pools)
+    yield from pools_load(facts, needed - keys.pools)
     yield from _heads_load(facts, keys.heads & facts.leases.keys())
     yield from _waits_load(facts, keys)
     return facts
@@ -208,9 +208,9 @@ def _heads_load(facts: Facts, leases: set[LeaseId]) -> Plan[None]:
             facts.heads[pool] = (rank, place, arrival)
 
 
-def _pools_load(facts: Facts, needed: set[str]) -> Plan[None]:
-    """Load the pools that are not loaded yet; the batch may have changed those that are."""
-    missing = needed - facts.pools.keys()
+def pools_load(facts: Facts, needed: set[str]) -> Plan[None]:
+    """Load pools that were not loaded yet: the batch may have changed or deleted the others."""
+    missing = needed - facts.pools.keys() - facts.gone
     if missing:
         (rows,) = yield [pools_query(Keys(pools=missing))]
         pools_take(facts, rows)
@@ -236,10 +236,10 @@ def _most(spec: PoolSpec) -> int:
 
 
 def pools_take(facts: Facts, rows: Sequence[Row]) -> None:
-    """Add the rows of `pools_load` to the facts, except for pools that are already loaded."""
+    """Add the rows of `pools_load` to the facts, except for pools that are or were loaded."""
     for body, slots, held, holding, bookings, calls in rows:
         pool = pool_from_body(body)
-        if pool.name in facts.pools:
+        if pool.name in facts.pools or pool.name in facts.gone:
             continue
         facts.pools[pool.name] = pool
         # Slots that were loaded without their pool may have been changed by the batch.
@@ -285,10 +285,10 @@ def _gangs_load(facts: Facts, leases: Sequence[Lease]) -> Plan[None]:
     as it returns one. If a stored `gangs` is wrong, this costs one more round trip, but the
     decision still sees every pool, and batches do not fail.
     """
-    yield from _pools_load(facts, {need.pool for one in leases for need in one.needs})
+    yield from pools_load(facts, {need.pool for one in leases for need in one.needs})
     for lease in leases:
         for need in lease.needs:
-            if need.pool not in facts.pools:
+            if need.pool not in facts.pools and need.pool not in facts.gone:
                 raise RuntimeError(
                     f"the database is damaged: {lease.id} needs pool {need.pool}, which does not "
                     "exist; `moorage db check` lists all differences"

@@ -60,3 +60,16 @@ def test_a_ticket_follows_the_wall_clock() -> None:
     assert w.states()["mine"] == "w"
     w.wait(31)
     assert w.states()["mine"] == "revoked"
+
+
+def test_a_grant_that_is_taken_back_does_not_outlast_its_booking() -> None:
+    """Nobody has confirmed it until its booking was over, so that a batch does not load that."""
+    w = world(limit=1)
+    w.book("b", {"p": 1}, (0, 100))
+    w.wait(95)
+    w.ask("mine", booking=BookingId("b"), attended=True, patience=HOUR)
+    assert w.states()["mine"] == "g"
+    w.pause("p")
+    w.facts.bookings = {}
+    w.wait(30)
+    assert (w.states()["mine"], w.lease("mine").detail) == ("revoked", "its booking is over")

@@ -5,7 +5,7 @@ from dataclasses import replace
 from moorage.core.admission.admit import admit
 from moorage.core.clock import HOUR, SECOND
 from moorage.core.ids import BookingId
-from tests.core.admission.build import World
+from tests.core.admission.build import START, World
 
 
 def test_what_is_given_back_in_one_pool_lets_tickets_of_the_others_start() -> None:
@@ -63,3 +63,29 @@ def test_a_pool_whose_last_booking_ends_keeps_nothing_for_plans() -> None:
 
     assert not is_shortened((50, 100))
     assert is_shortened((50, 100), (300, 310))  # the control: one is still to come
+
+
+def test_time_alone_ends_what_is_set_aside_for_who_would_delay_a_booking() -> None:
+    """It may wait for a lease only while it would be done before the booking; others go then."""
+    w = World()
+    w.pool("p", 2, ttl=HOUR)
+    w.ask("held")
+    w.book("b", {"p": 1}, (100, 200))
+    w.ask("big", {"p": 2}, hold=50 * SECOND)
+    w.ask("small", hold=10 * SECOND)
+    assert (w.states()["big"], w.states()["small"]) == ("w", "w")
+    w.wait(50)
+    assert w.states()["small"] == "w"  # the control
+    assert w.facts.pools["p"].wake_at == w.now + 1
+    w.wait(2)
+    assert (w.states()["big"], w.lease("small").granted_at) == ("w", START + 50 * SECOND + 1)
+
+
+def test_what_was_granted_needs_no_other_look() -> None:
+    """The control: nothing waits, so only the booking itself is of interest."""
+    w = World()
+    w.pool("p", 2, ttl=HOUR)
+    w.book("b", {"p": 1}, (100, 200))
+    w.ask("small", hold=10 * SECOND)
+    assert w.states()["small"] == "g"
+    assert w.facts.pools["p"].wake_at == START + 200 * SECOND

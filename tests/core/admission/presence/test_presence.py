@@ -40,7 +40,7 @@ def poll(world: World, name: str, wait: int = 0) -> set[str]:
     until = waits_until(world.moment, wait * SECOND, PATIENCE, pull=False, attended=True)
     changes, _ = leases.poll(world.facts, world.moment, LeaseId(name), until)
     world.do((changes, None))
-    return changes.unfinished
+    return changes.returned
 
 
 def leave(world: World, name: str) -> None:
@@ -118,7 +118,7 @@ def test_few_polls_are_stored(world: World) -> None:
         changes, _ = leases.poll(world.facts, world.moment, LeaseId("t"), until)
         stored += bool(changes.heard)
         world.do((changes, None))
-        assert not changes.unfinished, "it is always present"
+        assert not changes.returned, "it is always present"
     assert stored <= 12
 
 

@@ -415,3 +415,32 @@ def test_units_of_a_paused_pool_are_waited_for_until_they_have_rested() -> None:
     world.wait(10)
     assert states(world, "a0") == "g"
     assert world.facts.pools["b"].wake_at is None
+
+
+def test_who_has_no_quota_left_by_borrowing_holds_up_nobody() -> None:
+    """The units that its next ticket was to borrow are others': the pool is due at once."""
+    world = World()
+    member(world, "a", 2, borrowing=2, quota=3)
+    member(world, "b", 2)
+    world.ask("first", {"a": 1}, owner="y")
+    world.pause("a")
+    world.ask("x1", {"a": 2}, owner="x")
+    world.ask("x2", {"a": 2}, owner="x")
+    world.ask("y", {"a": 1}, owner="y")
+    world.pause("a", paused=False)
+    assert states(world, "first", "x1", "x2", "y") == "ggww"
+    assert world.facts.pools["a"].wake_at == world.now  # whichever process looks at it
+    world.sweep()
+    assert states(world, "first", "x1", "x2", "y") == "ggwg"
+    assert world.facts.pools["a"].wake_at is None
+
+
+def test_who_has_borrowed_its_last_units_is_looked_at_once() -> None:
+    """The control: it has got what was set aside for it, so nothing is left for another batch."""
+    world = World()
+    member(world, "a", 2, borrowing=2, quota=3)
+    member(world, "b", 2)
+    world.ask("first", {"a": 1}, owner="y")
+    world.ask("x1", {"a": 2}, owner="x")
+    assert states(world, "first", "x1") == "gg"
+    assert world.facts.pools["a"].wake_at is None

@@ -422,3 +422,27 @@ def test_one_that_has_less_has_a_lease_stopped_by_share() -> None:
     world.ask("a+", {"p": 1}, owner="a", preemptible=GRACE)
     world.ask("b", owner="b")
     assert {world.lease(key).preempted_by for key in ("a", "a+")} == {None, "b"}
+
+
+def test_a_lease_that_the_same_scan_has_forced_may_be_asked() -> None:
+    """It takes the place of what the ticket waits for, and may be asked as any other."""
+    world = World()
+    shared(world, 1)
+    world.ask("low", preemptible=GRACE)
+    world.ask("high", priority=1)
+    world.ask("forced", preemptible=GRACE, forced=True)
+    assert world.states() == {"low": "g", "high": "w", "forced": "g"}
+    assert world.lease("forced").stop_until == world.now + GRACE
+    world.wait(11)
+    assert world.states() == {"low": "preempted", "high": "g", "forced": "preempted"}
+
+
+def test_the_control_a_forced_lease_that_cannot_be_asked() -> None:
+    """It is not `preemptible`."""
+    world = World()
+    shared(world, 1)
+    world.ask("low", preemptible=GRACE)
+    world.ask("high", priority=1)
+    world.ask("forced", forced=True)
+    world.wait(11)
+    assert world.states() == {"low": "preempted", "high": "w", "forced": "g"}

@@ -26,7 +26,7 @@ virtual time as its tag, so all that come later are behind it.
 Source: docs/decisions/0069-preemption.md.
 """
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Literal
 
 from msgspec import structs
@@ -88,7 +88,7 @@ class Stopping:
 
     def __init__(
         self,
-        facts: Facts,
+        leases: Iterable[Lease | None],
         lines: Collection[str],
         pools: dict[str, Pool],
         slots: Callable[[str], dict[str, Slot]],
@@ -97,7 +97,7 @@ class Stopping:
         """Start without anybody asked.
 
         Args:
-            facts: with the leases that may be asked.
+            leases: those that may be asked, after all grants.
             lines: the pools for whose tickets they may be asked, see `pools_that_stop`.
             pools: after all grants.
             slots: after all grants.
@@ -127,8 +127,10 @@ class Stopping:
             if pool.sharing is not None:
                 for name, one in pool.sharing.sharers.items():
                     self._shares[pool.name, name] = one.held
-        for lease in facts.leases.values():
-            if lease.state != "granted" or not self._pools.keys() >= {n.pool for n in lease.needs}:
+        for lease in leases:
+            if lease is None or lease.state != "granted":
+                continue
+            if not self._pools.keys() >= {need.pool for need in lease.needs}:
                 continue
             if lease.stop_until is not None:
                 self._count(lease, -1)
