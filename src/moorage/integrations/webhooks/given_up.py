@@ -40,7 +40,7 @@ class GivenUp:
 
     def _lines(self) -> list[str]:
         try:
-            lines = Path(self.path).read_text(errors="replace").split("\n")
+            lines = Path(self.path).read_text("utf-8", "replace").split("\n")
         except FileNotFoundError:
             return []
         return [line for line in lines if line]
