@@ -46,3 +46,6 @@ def test_who_is_asked_to_stop(cli: Cli) -> None:
     assert f"asked to stop for {ticket}" in remarks[stops]
     assert "asked to stop" not in remarks[stays]
     assert f"remark\tasked to stop for {ticket}" in cli.lines("lease", "why", stops)
+    (audited,) = [line for line in cli.lines("audit", stops) if "lease.preempt" in line]
+    assert f"owner: admin; for: {ticket}; " in audited
+    assert "->" not in audited  # nothing of the lease has another value

@@ -14,10 +14,12 @@ PREEMPTION = Actor("preemption", None, "")
 def asked_row(facts: Facts, lease: Lease, request: StopRequest, when: When) -> AuditRow:
     """Return the row of a lease that is asked to stop; the facts have the ticket it stops for."""
     before = {"owner": lease.owner, "needs": _needs(lease), "priority": lease.priority}
-    after: dict[str, object] = {"for": lease.preempted_by, "by": request.rule, "pool": request.pool}
+    # Other names than before: the lease itself keeps its owner and its priority.
+    after: dict[str, object] = {"for": lease.preempted_by, "rule": request.rule}
     ticket = None if lease.preempted_by is None else facts.leases.get(lease.preempted_by)
     if ticket is not None:
-        after |= {"owner": ticket.owner, "needs": _needs(ticket), "priority": ticket.priority}
+        after |= {"for_owner": ticket.owner, "for_priority": ticket.priority}
+    after["for_pool"] = request.pool
     if lease.stop_until is not None:
         after["until"] = Instant(lease.stop_until - when.moment.at + when.wall)
     return audit_entry(when.wall, PREEMPTION, "lease.preempt", lease.id, before, after)

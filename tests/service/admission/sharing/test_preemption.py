@@ -105,14 +105,8 @@ def test_it_is_audited_counted_and_explained(url: str) -> None:
         assert json.decode(row.before or "") == before
         after = json.decode(row.after or "")
         assert row.at <= after.pop("until") <= row.at + GRACE
-        reason = {
-            "for": high.id,
-            "by": "priority",
-            "owner": "urgent",
-            "needs": {"p": 1},
-            "pool": "p",
-        }
-        assert after == reason | {"priority": 1}
+        reason = {"rule": "priority", "for": high.id, "for_owner": "urgent", "for_pool": "p"}
+        assert after == reason | {"for_priority": 1}
         assert admission.tally.preempted == {("p", "p", "priority"): 1}
         seen = (await admission.queries.lease(high.id)).standing
         assert seen is not None
@@ -146,7 +140,7 @@ def test_the_rule_is_in_the_audit_trail(url: str) -> None:
         ticket = (await ask(admission, "6", "b")).lease
         rows, _ = await service.audit.page(None, 20)
         found = [json.decode(one.after or "") for one in rows if one.action == "lease.preempt"]
-        assert [one["by"] for one in found] == ["loan", "share"]
+        assert [one["rule"] for one in found] == ["loan", "share"]
         assert admission.tally.preempted == {
             ("p", "p", "share"): 1,
             ("a", "b", "loan"): 1,
@@ -170,7 +164,7 @@ def test_the_pool_is_that_of_the_alternative_that_a_ticket_waits_for(url: str) -
         await admission.acquire(either, TESTER)
         rows, _ = await service.audit.page(None, 20)
         (after,) = (json.decode(one.after or "") for one in rows if one.action == "lease.preempt")
-        assert (after["by"], after["pool"]) == ("priority", "b")
+        assert (after["rule"], after["for_pool"]) == ("priority", "b")
         assert admission.tally.preempted == {("b", "b", "priority"): 1}
         admission.tally.note(Changes(pools={"b": None}), await admission.queries.now())
         assert not admission.tally.preempted
