@@ -1,6 +1,7 @@
 """`moorage lease why` finds leases by their id or by the host that they are for."""
 
 from pathlib import Path
+from uuid import uuid4
 
 from moorage.wire.admission import PoolWanted
 from tests.cli.pooled import Cli
@@ -31,3 +32,20 @@ def test_why(tmp_path: Path) -> None:
         assert titles[-2:] == ["verb", "conductor"]
         shown = cli.lines("top", "--once")[1]
         assert f"node-2 ({cli.answer('lease', 'why', waits)[0]['owner']}) rebuild" in shown
+
+
+def test_who_is_asked_to_stop(cli: Cli) -> None:
+    """The ticket says that leases stop for it; the list says which, and for which ticket."""
+    pool = f"stopping-{uuid4().hex[:8]}"
+    cli.lines("pool", "create", pool, "--limit", "2")
+    stays, stops = cli.ask(pool), cli.ask(pool, preemptible=600.0)
+    cli.admission.renew(stops)  # its holder knows of it
+    ticket = cli.ask(pool, priority=1)
+    listed = cli.lines("lease", "list", "--pool", pool, "--wide")
+    remarks = {one: line for line in listed for one in (stays, stops) if f"\t{one}" in f"\t{line}"}
+    assert f"asked to stop for {ticket}" in remarks[stops]
+    assert "asked to stop" not in remarks[stays]
+    assert f"remark\tasked to stop for {ticket}" in cli.lines("lease", "why", stops)
+    (audited,) = [line for line in cli.lines("audit", stops) if "lease.preempt" in line]
+    assert f"owner: admin; for: {ticket}; " in audited
+    assert "->" not in audited  # nothing of the lease has another value

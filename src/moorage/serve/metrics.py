@@ -273,8 +273,8 @@ def _counts(tally: PoolCounters) -> Iterable[Metric]:
         CounterMetricFamily,
         "moorage_leases_preempted",
         "Leases that this process has asked to stop for another ticket.",
-        ["pool"],
-        (((name,), count) for name, count in tally.preempted.items()),
+        ["pool", "for_pool", "rule"],
+        tally.preempted.items(),
     )
     yield _labelled(
         CounterMetricFamily,

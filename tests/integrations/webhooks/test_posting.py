@@ -1,6 +1,7 @@
 """One post, and a receiver that would not let go of it, or fails at one lease again and again."""
 
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -54,7 +55,7 @@ def dripping(head: bytes, byte: bytes) -> Iterator[str]:
         (b"HTTP/1.1 200 OK\r\n\r\n", b"x", Verdict.TAKEN),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 60000\r\n\r\n", b"x", Verdict.TAKEN),
         (b"HTTP/1.1 200 OK\r\nX: ", b"x", Verdict.TAKEN),
-        (b"", b"HTTP/1.1 100 Continue\r\n\r\n", Verdict.LATER),
+        (b"", b"HTTP/1.1 100 Continue\r\n\r\n", Verdict.BUSY),
     ],
     ids=["body", "long", "header", "continue"],
 )
@@ -101,8 +102,8 @@ def test_a_receiver_fails_at_a_lease_for_a_time_in_all(
     assert "gave up" in said[-1]
 
 
-@pytest.mark.parametrize(("status", "ends"), [(503, True), (429, True), (401, False)])
-def test_a_post_that_gets_502_for_ever_does_not_stop_its_hook(
+@pytest.mark.parametrize(("status", "ends"), [(503, True), (429, True), (0, True), (401, False)])
+def test_a_post_that_never_gets_through_does_not_stop_its_hook(
     client: Client,
     served: tuple[str, str],
     pool: str,
@@ -113,7 +114,8 @@ def test_a_post_that_gets_502_for_ever_does_not_stop_its_hook(
 ) -> None:
     """After its time the event is kept for people, and the next one is posted.
 
-    The control is an access that is refused: no other post would succeed, so nothing is given up.
+    So it is if the receiver drops this post without an answer (0), but takes others. The control is
+    an access that is refused: no other post would succeed, so nothing is given up.
     """
     monkeypatch.setattr(following, "BUSY_SECONDS_MAX", 0.9)
     stopped = threading.Event()
@@ -140,7 +142,9 @@ def test_a_post_that_gets_502_for_ever_does_not_stop_its_hook(
                 held.id,
                 lease.owner,
             )
-            assert line["why"] == f"the receiver answers {status}"
+            answered = f"the receiver answers {status}"
+            dropped = f"no answer from {receiver.url}: it does not answer"
+            assert line["why"] == (answered if status else dropped)
 
 
 def test_events_that_are_given_up_are_read_as_they_are_written(tmp_path: Path) -> None:
@@ -165,3 +169,19 @@ def test_events_that_are_given_up_are_bounded(
     kept = tmp_path / "ci.given-up"
     assert [json.loads(one)["why"] for one in kept.read_text().splitlines()] == ["2", "3", "4"]
     assert kept.stat().st_mode & 0o777 == 0o600
+
+
+def test_texts_of_given_up_events_stay_as_they_are(tmp_path: Path) -> None:
+    """The file is UTF-8 in every locale: each event writes those before it again."""
+    program = """if True:
+        from types import SimpleNamespace
+        from moorage.integrations.webhooks.given_up import GivenUp
+        lease = SimpleNamespace(id="1", key=chr(252), owner="ci", labels={}, granted_at=None)
+        for n in range(3):
+            GivenUp(".", "ci").add("granted", lease, "refused")
+    """
+    ascii_only = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    environment = {**os.environ, **ascii_only}
+    subprocess.run([sys.executable, "-c", program], env=environment, cwd=tmp_path, check=True)
+    lines = (tmp_path / "ci.given-up").read_text("utf-8").splitlines()
+    assert [json.loads(line)["key"] for line in lines] == [chr(252)] * 3

@@ -257,13 +257,12 @@ class _Scan:
         pools = pools_that_stop(self.facts, self.draft.pool, self.moment.at)
         if not pools:
             return
-        fronts = [self._front(name) for name in pools]
+        front = {ticket.id: ticket for name in pools for ticket in self._front(name)}
         if self.short:
             raise Restart(TicketsNeeded(self.short))
         now_pools = {name: self.draft.pool(name) for name in self.facts.pools}
         leases = (self.facts.leases | self.draft.changes.leases).values()
         stopping = Stopping(leases, pools, now_pools, self.draft.slots, self.moment)
-        front = {ticket.id: ticket for tickets in fronts for ticket in tickets}
         for ticket in sorted(front.values(), key=order):
             chosen = self._preferred(ticket) if ticket.alternatives else ticket
             if chosen is not None and not stopping.judge(chosen):
@@ -271,6 +270,7 @@ class _Scan:
         for name, at in stopping.again().items():
             self.silent_at[name] = min(self.silent_at.get(name, at), at)
         self.draft.changes.leases |= stopping.asked
+        self.draft.changes.stopping.update(stopping.requests)
         for key, place in stopping.places.items():
             self.draft.put(structs.replace(front[key], place=place))
 

@@ -17,6 +17,7 @@ from moorage.core.admission.model import (
     Pool,
     Slot,
     StartOutcome,
+    StopRequest,
     Template,
     first_end,
 )
@@ -164,6 +165,8 @@ class Changes(Struct):
     """Pull tickets whose holders poll in this batch: they may be granted now. Not stored."""
     at_once: list[Immediate] = []
     """Requests for what is left after the lines. Not stored."""
+    stopping: dict[LeaseId, StopRequest] = {}
+    """Those of `leases` that are now asked to stop for a ticket. Not stored."""
 
     def update(self, other: "Changes") -> None:
         """Merge the changes of a later decision, which override those here."""
@@ -191,6 +194,7 @@ class Changes(Struct):
         self.returned.update(other.returned)
         self.polled.update(other.polled)
         self.at_once.extend(other.at_once)
+        self.stopping.update(other.stopping)
 
     def unlogged(self) -> "Changes":
         """Return the changes that have no change rows."""

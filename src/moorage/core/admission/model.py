@@ -1,5 +1,7 @@
 """The values of admission. All are immutable; times are microseconds."""
 
+from typing import Literal
+
 from msgspec import Struct, structs
 
 from moorage.core.clock import SECOND, Instant
@@ -391,6 +393,14 @@ class Lease(Struct, frozen=True):
     """The shortest hold that will do, if a booking needs its units sooner than its own ends."""
     yields_to: BookingId | None = None
     """The booking that needs its units when its hold ends: it has borrowed them."""
+
+
+class StopRequest(Struct, frozen=True):
+    """Why a lease is asked to stop for a ticket."""
+
+    rule: Literal["priority", "share", "loan"]
+    pool: str
+    """Of the ticket."""
 
 
 class StartOutcome(Struct, frozen=True):

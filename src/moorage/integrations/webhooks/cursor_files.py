@@ -29,7 +29,7 @@ def only_user_of(folder: str) -> Iterator[None]:
     """
     lock = os.path.join(folder, LOCK)
     os.makedirs(folder, mode=0o700, exist_ok=True)
-    check_folder(folder, "`chmod go-w` it, or name another folder")
+    check_folder(folder, "`chmod go-w` it, or name a folder that is not there yet")
     with ExitStack() as held:
         try:
             held.enter_context(locked_file(lock, wait=False))

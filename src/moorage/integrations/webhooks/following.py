@@ -36,7 +36,8 @@ FAILING_SECONDS_MAX = 300.0
 """How long to repeat a post at which the receiver itself fails: others wait behind it."""
 
 BUSY_SECONDS_MAX = 3600.0
-"""How long to repeat a post to which a proxy or the receiver says that it is busy or away."""
+"""How long to repeat a post to which a proxy or the receiver says that it is busy or away, or says
+nothing although it is there."""
 
 STORE_SECONDS = 1.0
 """How often the place is stored while only changes come that do not concern the hook."""

@@ -36,7 +36,8 @@ BUSY = (
     HTTPStatus.SERVICE_UNAVAILABLE,
     HTTPStatus.GATEWAY_TIMEOUT,
 )
-"""Answers that say that the receiver is busy or away; but it may be this post that it fails at."""
+"""Answers that say that the receiver is busy or away; but it may be this post that it fails at.
+So does no answer, once there is a connection."""
 
 
 class Verdict(Enum):
@@ -68,8 +69,10 @@ def send(hook: Hook, post: Post) -> Answer:
         connection = receiver.connection()
     except UnreachableError as error:
         return Answer(Verdict.LATER, str(error))
+    verdict = Verdict.LATER
     try:
         connection.connect()
+        verdict = Verdict.BUSY  # it may be this post that is dropped, or takes too long
         with _broken_after(SECONDS_MAX, connection.sock):
             connection.request(hook.method, post.target, post.body, post.headers)
             response = connection.getresponse()
@@ -81,7 +84,7 @@ def send(hook: Hook, post: Post) -> Answer:
     except (OSError, http.client.HTTPException) as error:
         # Never the text of an HTTPException: it may repeat what was sent.
         why = getattr(error, "strerror", None) or "it does not answer"
-        return Answer(Verdict.LATER, f"no answer from {hook.server}: {why}")
+        return Answer(verdict, f"no answer from {hook.server}: {why}")
     finally:
         connection.close()
 

@@ -4,7 +4,6 @@ from collections import Counter
 
 from moorage.core.admission.facts import Changes
 from moorage.core.admission.model import Lease, Pool
-from moorage.core.admission.sharing.preemption import is_asked_now
 from moorage.core.admission.units import units_by_pool
 from moorage.core.clock import SECOND, Instant
 from moorage.core.service_time import When
@@ -31,8 +30,8 @@ class PoolCounters:
         """Granted leases by pool."""
         self.ended: Counter[tuple[str, str]] = Counter()
         """Ended leases and tickets by pool and cause."""
-        self.preempted: Counter[str] = Counter()
-        """Leases that were asked to stop for another ticket, by pool."""
+        self.preempted: Counter[tuple[str, str, str]] = Counter()
+        """Leases that were asked to stop for a ticket, by pool, pool of the ticket, and rule."""
         self.waited = Histogram(WAIT_SECONDS)
         """Of granted leases, by pool."""
         self.held = Histogram(HELD_SECONDS)
@@ -53,11 +52,12 @@ class PoolCounters:
                 continue
             if lease.ended_at == when.moment.at:  # not one that had ended before
                 self._end(lease)
-                continue
-            if lease.token is not None and lease.granted_at == when.moment.at:
+            elif lease.token is not None and lease.granted_at == when.moment.at:
                 self._grant(lease, lease.granted_at)
-            if lease.preempted_by is not None and is_asked_now(lease, when.moment.at):
-                self.preempted.update(units_by_pool(lease.needs).keys())
+        for key, asked in changes.stopping.items():
+            lease = changes.leases.get(key)
+            for pool in () if lease is None else units_by_pool(lease.needs):
+                self.preempted[pool, asked.pool, asked.rule] += 1
 
     def _grant(self, lease: Lease, at: Instant) -> None:
         for pool in units_by_pool(lease.needs):
@@ -73,8 +73,9 @@ class PoolCounters:
     def _forget(self, name: str) -> None:
         self.pools.pop(name, None)
         self.granted.pop(name, None)
-        self.preempted.pop(name, None)
         self.waited.drop(name)
         self.held.drop(name)
+        for asked in [asked for asked in self.preempted if name in asked[:2]]:
+            del self.preempted[asked]
         for one in [one for one in self.ended if one[0] == name]:
             del self.ended[one]

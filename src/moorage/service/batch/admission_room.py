@@ -98,12 +98,12 @@ class AdmissionRoom:
             yield from load.lines_load(self.facts, self._short, self._share.stuck, alive)
         for key, lease in made.leases.items():
             before = self.facts.leases.get(key)
-            if lease is None or lease.state != "granted":
-                continue
-            if before is None or before.state != "granted":
+            starts = before is None or before.state != "granted"  # else it is asked to stop
+            if starts and lease is not None and lease.state == "granted":
                 made.leases[key] = self._share.dated(lease)
-            if lease.preempted_by and (before is None or before.stop_until is None):
-                self.rows.append(asked_row(self.facts, lease, self.when))
+        for key, request in made.stopping.items():
+            if (lease := made.leases[key]) is not None:
+                self.rows.append(asked_row(self.facts, lease, request, self.when))
         self.facts.apply(made)
         self.changes.update(made)
 

@@ -1,8 +1,7 @@
 """Audit rows of leases that are asked to stop for another ticket: nobody's request says so."""
 
 from moorage.core.admission.facts import Facts
-from moorage.core.admission.model import Lease
-from moorage.core.admission.sharing.preemption import ground_of
+from moorage.core.admission.model import Lease, StopRequest
 from moorage.core.clock import Instant
 from moorage.core.service_time import When
 from moorage.service.audit_entries import Actor, audit_entry
@@ -12,14 +11,15 @@ PREEMPTION = Actor("preemption", None, "")
 """The author of what no caller has asked for: a rule of the pool has decided it."""
 
 
-def asked_row(facts: Facts, lease: Lease, when: When) -> AuditRow:
+def asked_row(facts: Facts, lease: Lease, request: StopRequest, when: When) -> AuditRow:
     """Return the row of a lease that is asked to stop; the facts have the ticket it stops for."""
     before = {"owner": lease.owner, "needs": _needs(lease), "priority": lease.priority}
-    after: dict[str, object] = {"for": lease.preempted_by}
+    # Other names than before: the lease itself keeps its owner and its priority.
+    after: dict[str, object] = {"for": lease.preempted_by, "rule": request.rule}
     ticket = None if lease.preempted_by is None else facts.leases.get(lease.preempted_by)
     if ticket is not None:
-        after["by"] = ground_of(ticket, lease)
-        after |= {"owner": ticket.owner, "needs": _needs(ticket), "priority": ticket.priority}
+        after |= {"for_owner": ticket.owner, "for_priority": ticket.priority}
+    after["for_pool"] = request.pool
     if lease.stop_until is not None:
         after["until"] = Instant(lease.stop_until - when.moment.at + when.wall)
     return audit_entry(when.wall, PREEMPTION, "lease.preempt", lease.id, before, after)

@@ -273,6 +273,19 @@ def test_the_names_of_sharers_are_bounded_in_bytes() -> None:
     assert short in sharing(world).sharers
 
 
+def test_nobody_passes_for_all_others() -> None:
+    """A label may have the text under which unknown sharers are shown; it is shown otherwise."""
+    world = World(page=64)
+    world.pool("p", 3)
+    world.ask("before")
+    shared(world, limit=3, by="label:team")
+    for n, team in enumerate([fair_share.OTHERS, "red"]):
+        world.ask(f"t{n}", labels={"team": team})
+    shares = fair_share.shares_of(world.facts.pools["p"], world.moment.at)
+    assert [(one.name, one.used) for one in shares if one.name == fair_share.OTHERS] == [("*", 1)]
+    assert len({one.name for one in shares}) == 3
+
+
 def test_a_weight_for_a_longer_name_is_refused_with_the_short_one() -> None:
     """The name by which the pool shows that sharer can have a weight."""
     world, owner = World(), "x" * (SHARER_BYTES_MAX + 1)
@@ -373,6 +386,7 @@ def test_a_request_for_more_pools_is_refused() -> None:
         FairShare("owner", HOUR, {"a": WEIGHT_MAX + 1}),
         FairShare("owner", HOUR, default=0),
         FairShare("owner", HOUR, {"a" * 999: 1}),
+        FairShare("label:team", HOUR, {fair_share.OTHERS: 1}),
         FairShare("owner", HOUR, {f"o{n}": 1 for n in range(SHARERS_MAX + 1)}),
     ],
     ids=lambda share: f"{share.by} {share.half_life} {len(share.weights)} {share.default}",

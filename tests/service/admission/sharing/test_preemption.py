@@ -7,14 +7,16 @@ from pathlib import Path
 import pytest
 from msgspec import json
 
-from moorage.core.admission.model import Lease
+from moorage.core.admission.facts import Changes
+from moorage.core.admission.model import Lease, Need
 from moorage.core.admission.requests import Proof
 from moorage.core.clock import SECOND
 from moorage.core.pool_values import FairShare
 from moorage.service.admission.lease_cases import LeaseRelease
 from moorage.service.admission.service import Admission
 from moorage.service.app import Service
-from tests.service.pools import ask, opened, pool_put, spec
+from tests.service.pools import ask, opened, pool_put, spec, wish
+from tests.service.running import TESTER
 from tests.support import cluster
 
 SECONDS = 30.0
@@ -103,9 +105,9 @@ def test_it_is_audited_counted_and_explained(url: str) -> None:
         assert json.decode(row.before or "") == before
         after = json.decode(row.after or "")
         assert row.at <= after.pop("until") <= row.at + GRACE
-        reason = {"for": high.id, "by": "priority", "owner": "urgent", "needs": {"p": 1}}
-        assert after == reason | {"priority": 1}
-        assert admission.tally.preempted == {"p": 1}
+        reason = {"rule": "priority", "for": high.id, "for_owner": "urgent", "for_pool": "p"}
+        assert after == reason | {"for_priority": 1}
+        assert admission.tally.preempted == {("p", "p", "priority"): 1}
         seen = (await admission.queries.lease(high.id)).standing
         assert seen is not None
         assert seen.code == "stopping"
@@ -117,7 +119,7 @@ def test_it_is_audited_counted_and_explained(url: str) -> None:
         await admission.change(LeaseRelease(low.id, Proof("nightly")))
         rows, _ = await service.audit.page(None, 10)
         assert [one.action for one in rows].count("lease.preempt") == 1
-        assert admission.tally.preempted == {"p": 1}
+        assert admission.tally.preempted == {("p", "p", "priority"): 1}
 
     play(url, scenario)
 
@@ -138,11 +140,34 @@ def test_the_rule_is_in_the_audit_trail(url: str) -> None:
         ticket = (await ask(admission, "6", "b")).lease
         rows, _ = await service.audit.page(None, 20)
         found = [json.decode(one.after or "") for one in rows if one.action == "lease.preempt"]
-        assert [one["by"] for one in found] == ["loan", "share"]
-        assert admission.tally.preempted == {"p": 1, "a": 1}
+        assert [one["rule"] for one in found] == ["loan", "share"]
+        assert admission.tally.preempted == {
+            ("p", "p", "share"): 1,
+            ("a", "b", "loan"): 1,
+        }
         seen = (await admission.queries.lease(ticket.id)).standing
         assert seen is not None
         assert seen.code == "stopping"
+
+    play(url, scenario)
+
+
+def test_the_pool_is_that_of_the_alternative_that_a_ticket_waits_for(url: str) -> None:
+    """Not of another one, in which nobody stops for it. Counters go with either pool."""
+
+    async def scenario(service: Service) -> None:
+        admission = service.admission
+        for name in "ab":
+            await pool_put(admission, name, spec(1))
+            await ask(admission, name, name, preemptible=GRACE)
+        either = wish("ticket", priority=1).any_of([[Need("b", 1)], [Need("a", 1)]])
+        await admission.acquire(either, TESTER)
+        rows, _ = await service.audit.page(None, 20)
+        (after,) = (json.decode(one.after or "") for one in rows if one.action == "lease.preempt")
+        assert (after["rule"], after["for_pool"]) == ("priority", "b")
+        assert admission.tally.preempted == {("b", "b", "priority"): 1}
+        admission.tally.note(Changes(pools={"b": None}), await admission.queries.now())
+        assert not admission.tally.preempted
 
     play(url, scenario)
 

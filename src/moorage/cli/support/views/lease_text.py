@@ -73,6 +73,8 @@ def remark_of(lease: Lease) -> str:
     """Return what is special about a granted lease; empty: nothing."""
     if lease.state != "granted":
         return ""
+    if lease.stop_until is not None:
+        return f"asked to stop for {lease.preempted_by or lease.superseded_by}"
     if lease.kept is not None:
         why = f": {lease.kept.reason}" if lease.kept.reason else ""
         waiting = f"; {lease.kept.waiting} in line for its units" if lease.kept.waiting else ""

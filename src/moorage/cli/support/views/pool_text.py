@@ -157,7 +157,7 @@ def _unheard(pool: Pool) -> str:
 
 def share_text(share: Share) -> str:
     """Return what a sharer has of a pool: its units, its tickets, and how far it is ahead."""
-    name = share.name or "(no label)"
+    name = {"": "(no label)", "*": "(all others)"}.get(share.name, share.name)
     ahead = f", {duration_text(round(share.debt))} ahead" if share.debt >= 1 else ""
     return f"{name}: {share.used} in use, {share.waiting} waiting, weight {share.weight}{ahead}"
 

@@ -72,7 +72,7 @@ STEPS = 1_000_000
 units are one step."""
 
 OTHERS = "*"
-"""The name under which `shares_of` has the units of unknown sharers."""
+"""The name under which `shares_of` has the units of unknown sharers; no sharer has it."""
 
 _DIGEST_BYTES = 8
 
@@ -118,12 +118,12 @@ def sharer_of(share: FairShare, lease: Lease) -> str:
 def _bounded(name: str) -> str:
     """Return the name of a sharer with a bounded size: a long one is cut, and ends with a digest.
 
-    All of them are in the row of their pool, which every grant writes.
+    All of them are in the row of their pool, which every grant writes. A label may be as `OTHERS`.
     """
-    if 4 * len(name) <= SHARER_BYTES_MAX:
+    if 4 * len(name) <= SHARER_BYTES_MAX and name != OTHERS:
         return name
     data = name.encode("utf-8", "surrogatepass")
-    if len(data) <= SHARER_BYTES_MAX:
+    if len(data) <= SHARER_BYTES_MAX and name != OTHERS:
         return name
     digest = blake2b(data, digest_size=_DIGEST_BYTES).hexdigest()
     cut = data[: SHARER_BYTES_MAX - len(digest) - 1].decode("utf-8", "ignore")
@@ -317,6 +317,12 @@ def check_share(share: FairShare) -> None:
     if len(share.weights) > SHARERS_MAX:
         raise Error(Code.INVALID, f"fair_share may have at most {counted(SHARERS_MAX, 'weight')}.")
     for name, weight in [("default", share.default), *share.weights.items()]:
+        if name == OTHERS:
+            raise Error(
+                Code.INVALID,
+                f"fair_share: no sharer is named '{OTHERS}'. The weight of all without one of their"
+                " own is `default`.",
+            )
         if _bounded(name) != name:
             raise Error(
                 Code.INVALID,

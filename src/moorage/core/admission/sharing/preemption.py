@@ -26,14 +26,22 @@ virtual time as its tag, so all that come later are behind it.
 Source: docs/decisions/0069-preemption.md.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Literal
 
 from msgspec import structs
 
 from moorage.core.admission import pacing
 from moorage.core.admission.facts import Facts
-from moorage.core.admission.model import FREE, Lease, Need, Pool, Slot, is_unconfirmed
+from moorage.core.admission.model import (
+    FREE,
+    Lease,
+    Need,
+    Pool,
+    Slot,
+    StopRequest,
+    is_unconfirmed,
+)
 from moorage.core.admission.sharing.cohorts import cohorts_with
 from moorage.core.admission.sharing.fair_share import sharer_of, weight_of
 from moorage.core.admission.units import units_by_pool
@@ -70,17 +78,12 @@ def pools_that_stop(facts: Facts, now: Callable[[str], Pool], at: Instant) -> li
     return found
 
 
-def ground_of(ticket: Lease, lease: Lease) -> Literal["priority", "share", "loan"]:
-    """Return why a ticket may have a lease stop, which it may: see above."""
-    pools = {need.pool for need in ticket.needs}
-    if all(need.pool not in pools for need in lease.needs):
-        return "loan"
-    return "share" if lease.priority == ticket.priority else "priority"
-
-
-def is_asked_now(lease: Lease, at: Instant) -> bool:
-    """Is a lease with `preempted_by` asked to stop by the changes of this moment?"""
-    return lease.stop_until is not None and lease.stop_until - (lease.preemptible or 0) == at
+def _request(ticket: Lease, lease: Lease) -> StopRequest:
+    """Return why a ticket for units of one pool may have a lease stop, which it may: see above."""
+    pool = ticket.needs[0].pool
+    if all(need.pool != pool for need in lease.needs):
+        return StopRequest("loan", pool)
+    return StopRequest("share" if lease.priority == ticket.priority else "priority", pool)
 
 
 class Stopping:
@@ -118,6 +121,8 @@ class Stopping:
         """The same by pool and sharer."""
         self.asked: dict[LeaseId, Lease] = {}
         """Leases that are asked to stop, as they are then."""
+        self.requests: dict[LeaseId, StopRequest] = {}
+        """Why they are."""
         self.places: dict[LeaseId, int] = {}
         """New tags of tickets for which leases stop by share."""
         self._yielding: list[Lease] = []
@@ -171,6 +176,7 @@ class Stopping:
             self._closed.update(need.pool for need in ticket.needs)
             return False
         for lease in found:
+            self.requests[lease.id] = _request(ticket, lease)
             self.asked[lease.id] = structs.replace(
                 lease,
                 stop_until=Instant(self._moment.at + (lease.preemptible or 0)),
@@ -178,9 +184,7 @@ class Stopping:
                 preempted_by=ticket.id,
             )
         sharing = self._pools[known[0].pool].sharing
-        by_share = any(
-            one.priority == ticket.priority and one.needs[0].pool == known[0].pool for one in found
-        )
+        by_share = any(self.requests[one.id].rule == "share" for one in found)
         if sharing is not None and by_share:
             self.places[ticket.id] = min(ticket.place, sharing.now)
         self._yielding = [one for one in self._yielding if one.id not in self.asked]
