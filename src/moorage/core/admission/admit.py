@@ -37,7 +37,7 @@ from moorage.core.admission.bars import (
 )
 from moorage.core.admission.booking_model import OVER
 from moorage.core.admission.calendar import waking
-from moorage.core.admission.calendar.booked_pools import BookedPools, Verdict
+from moorage.core.admission.calendar.booked_pools import BookedPools
 from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Changes, Facts, Immediate
 from moorage.core.admission.model import FREE, Lease, Need, Pool, Slot
@@ -277,10 +277,11 @@ class _Scan:
             if ticket is None or ticket.state != "waiting" or ticket.forced or ticket.detail:
                 continue
             there = line.whole or (line.end is not None and order(ticket) <= line.end)
-            unasked = ticket.pull and not is_waited_for(ticket) and ticket.id not in self.polled
+            unasked = is_silent(ticket, self.moment) or (ticket.pull and not is_waited_for(ticket))
+            unasked = unasked and ticket.id not in self.polled
             if not there or unasked or all(need.pool != name for need in ticket.needs):
                 continue
-            if ticket.alternatives or not self._is_passed_over(ticket):
+            if ticket.alternatives or not self._is_barred(ticket, ticket.needs):
                 found.append(ticket)
         loaded = len(line.tickets)
         if not line.whole and (not found or loaded < PAGE):
@@ -413,20 +414,14 @@ class _Scan:
             return None
         free = usable
         if self.booked and not forced:
-            held_up = self._held_up(self.booked, ticket, usable)
+            judge = self.booked.judge
+            held_up = {
+                one: judge(structs.replace(ticket, needs=one), plans=False) for one in usable
+            }
             usable = [one for one in usable if held_up[one] in ("fits", "lacks")] or usable[:1]
             free = [one for one in usable if held_up[one] == "fits"]
         fitting = [needs for needs in free if not self._lacks(ticket, needs)]
         return self._choosing(ticket, fitting or usable[:1])
-
-    def _held_up(
-        self, booked: BookedPools, ticket: Lease, usable: list[Needs]
-    ) -> dict[Needs, Verdict]:
-        """Return whether bookings let a ticket have its alternatives."""
-        return {
-            needs: booked.judge(structs.replace(ticket, needs=needs), plans=False)
-            for needs in usable
-        }
 
     def _choosing(self, ticket: Lease, fitting: Sequence[Needs]) -> Lease:
         """Return a ticket with the needs of one of these alternatives, as it chooses."""
