@@ -515,17 +515,22 @@ class _Scan:
                     self.credit[need.pool] -= need.units - kept
             self._close(need.pool)
         if held_up:
-            self._note_silence(ticket, held_up)
+            until = self.booked.barred_at(ticket) if self.booked else None
+            self._note_silence(ticket, held_up, until)
 
-    def _note_silence(self, ticket: Lease, pools: list[str]) -> None:
-        """Look at pools again once a ticket that holds others up there is passed over."""
-        if not (is_watched(ticket) or (ticket.pull and ticket.id not in self.polled)):
-            return
-        ends = silence_ends(ticket)
-        if ends is not None:
-            silent_at = Instant(self.moment.at + ends - self.moment.alive + 1)
+    def _note_silence(self, ticket: Lease, pools: list[str], until: Instant | None = None) -> None:
+        """Look at pools again once a ticket that holds others up there is passed over.
+
+        `until`: when bookings pass it over; None: they do not.
+        """
+        if is_watched(ticket) or (ticket.pull and ticket.id not in self.polled):
+            ends = silence_ends(ticket)
+            if ends is not None:
+                silent_at = self.moment.at + ends - self.moment.alive + 1
+                until = Instant(silent_at if until is None or silent_at < until else until)
+        if until is not None:
             for name in pools:
-                self.silent_at[name] = min(self.silent_at.get(name, silent_at), silent_at)
+                self.silent_at[name] = min(self.silent_at.get(name, until), until)
 
     def _take(self, name: str, units: int) -> None:
         """Count units of a cohort; what its other pools may grant changes with them."""

@@ -2,10 +2,12 @@
 
 from dataclasses import replace
 
+import pytest
+
 from moorage.core.admission.admit import admit
 from moorage.core.clock import HOUR, SECOND
 from moorage.core.ids import BookingId
-from tests.core.admission.build import World
+from tests.core.admission.build import START, World
 
 
 def test_what_is_given_back_in_one_pool_lets_tickets_of_the_others_start() -> None:
@@ -63,3 +65,23 @@ def test_a_pool_whose_last_booking_ends_keeps_nothing_for_plans() -> None:
 
     assert not is_shortened((50, 100))
     assert is_shortened((50, 100), (300, 310))  # the control: one is still to come
+
+
+@pytest.mark.parametrize("gang", [False, True])
+def test_who_cannot_start_before_a_window_any_more_holds_nobody_up(gang: bool) -> None:
+    """Time alone lets the ticket behind it start, whether a lease has its units or a gang does."""
+    w = World()
+    w.pool("p", 3, ttl=HOUR)
+    w.pool("q", ttl=HOUR)
+    w.ask("running", {"q" if gang else "p": 1}, hold=HOUR if gang else 25 * SECOND)
+    w.book("b", {"p": 1}, (30, 90))
+    if gang:
+        w.ask("gang", {"p": 1, "q": 1}, hold=20 * SECOND)
+    w.ask("all", {"p": 3}, hold=20 * SECOND)
+    w.ask("next", hold=40 * SECOND)
+    w.wait(10)
+    assert (w.states()["all"], w.states()["next"]) == ("w", "w"), "it may still start in time"
+    w.wait(5)
+    assert w.lease("next").granted_at == START + 10 * SECOND + 1
+    w.wait(100)
+    assert w.lease("all").granted_at == (None if gang else START + 90 * SECOND)

@@ -9,8 +9,9 @@ the first such ticket of a pool gets the first time at which it fits, and no tic
 delay that. So short leases fill the time before a booking, and long ones do not starve. A ticket
 that only waits for leases to end sets its units aside, as ever.
 
-Time alone permits a grant when a window starts, for tickets of its booking, when one ends, and when
-the units of one in which nobody came are given back.
+Time alone permits a grant when a window starts, for tickets of its booking, when one ends, when the
+units of one in which nobody came are given back, and when a ticket that has units set aside cannot
+start before a window any more: those behind it may then use the time.
 """
 
 from collections.abc import Iterator
@@ -98,6 +99,24 @@ class BookedPools:
         if bookings_let and any(self._lasts(name, n) <= 0 for name, n in needs.items()):
             return "lacks"
         return "planned" if plans and self._plan(ticket, needs) else "barred"
+
+    def barred_at(self, ticket: Lease) -> Instant | None:
+        """Return when bookings bar a ticket that has its units set aside now; None: never.
+
+        From then on its hold would last into a window. No event tells, if others hold its units.
+        """
+        if ticket.booking is not None or ticket.forced:
+            return None
+        needs = self._needs(ticket)
+        for until in (Profile.fits_until, Profile.booked_until):  # it fits, or lacks units
+            ends = [
+                end - self._wanted(name, ticket) + 1
+                for name, units in needs.items()
+                if (end := until(self._profile(name), units)) < FOREVER
+            ]
+            if not ends or min(ends) > self._at:
+                return Instant(min(ends)) if ends else None
+        return None
 
     def permits(self, ticket: Lease, name: str, units: int, left: int) -> bool:
         """May this many of the free units that are left be granted for as long as it needs them?"""
