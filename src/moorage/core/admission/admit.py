@@ -36,7 +36,7 @@ from moorage.core.admission.bars import (
 )
 from moorage.core.admission.booking_model import OVER
 from moorage.core.admission.calendar import waking
-from moorage.core.admission.calendar.booked_pools import BookedPools, Verdict
+from moorage.core.admission.calendar.booked_pools import BookedPools
 from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Changes, Facts, Immediate
 from moorage.core.admission.model import FREE, Lease, Need, Pool, Slot
@@ -286,10 +286,11 @@ class _Scan:
             if ticket is None or ticket.state != "waiting" or ticket.forced or ticket.detail:
                 continue
             there = line.whole or (line.end is not None and order(ticket) <= line.end)
-            unasked = ticket.pull and not is_waited_for(ticket) and ticket.id not in self.polled
+            unasked = is_silent(ticket, self.moment) or (ticket.pull and not is_waited_for(ticket))
+            unasked = unasked and ticket.id not in self.polled
             if not there or unasked or all(need.pool != name for need in ticket.needs):
                 continue
-            if ticket.alternatives or not self._is_passed_over(ticket):
+            if ticket.alternatives or not self._is_barred(ticket, ticket.needs):
                 found.append(ticket)
         loaded = len(line.tickets)
         if not line.whole and (not found or loaded < PAGE):
@@ -416,20 +417,14 @@ class _Scan:
             return None
         free = usable
         if self.booked and not forced:
-            held_up = self._held_up(self.booked, ticket, usable)
+            judge = self.booked.judge
+            held_up = {
+                one: judge(structs.replace(ticket, needs=one), plans=False) for one in usable
+            }
             usable = [one for one in usable if held_up[one] in ("fits", "lacks")] or usable[:1]
             free = [one for one in usable if held_up[one] == "fits"]
         fitting = [needs for needs in free if not self._lacks(ticket, needs)]
         return self._choosing(ticket, fitting or usable[:1])
-
-    def _held_up(
-        self, booked: BookedPools, ticket: Lease, usable: list[Needs]
-    ) -> dict[Needs, Verdict]:
-        """Return whether bookings let a ticket have its alternatives."""
-        return {
-            needs: booked.judge(structs.replace(ticket, needs=needs), plans=False)
-            for needs in usable
-        }
 
     def _choosing(self, ticket: Lease, fitting: Sequence[Needs]) -> Lease:
         """Return a ticket with the needs of one of these alternatives, as it chooses."""
@@ -523,17 +518,22 @@ class _Scan:
             self._close(need.pool)
         if held_up:
             self.aside.append((ticket, held_up))
-            self._note_silence(ticket, held_up)
+            until = self.booked.barred_at(ticket) if self.booked else None
+            self._note_silence(ticket, held_up, until)
 
-    def _note_silence(self, ticket: Lease, pools: list[str]) -> None:
-        """Look at pools again once a ticket that holds others up there is passed over."""
-        if not (is_watched(ticket) or (ticket.pull and ticket.id not in self.polled)):
-            return
-        ends = silence_ends(ticket)
-        if ends is not None:
-            silent_at = Instant(self.moment.at + ends - self.moment.alive + 1)
+    def _note_silence(self, ticket: Lease, pools: list[str], until: Instant | None = None) -> None:
+        """Look at pools again once a ticket that holds others up there is passed over.
+
+        `until`: when bookings pass it over; None: they do not.
+        """
+        if is_watched(ticket) or (ticket.pull and ticket.id not in self.polled):
+            ends = silence_ends(ticket)
+            if ends is not None:
+                silent_at = self.moment.at + ends - self.moment.alive + 1
+                until = Instant(silent_at if until is None or silent_at < until else until)
+        if until is not None:
             for name in pools:
-                self.silent_at[name] = min(self.silent_at.get(name, silent_at), silent_at)
+                self.silent_at[name] = min(self.silent_at.get(name, until), until)
 
     def _take(self, name: str, units: int) -> None:
         """Count units of a cohort; what its other pools may grant changes with them."""

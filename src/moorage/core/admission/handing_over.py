@@ -13,7 +13,7 @@ from moorage.core.admission import bounds, expiry, leases, superseding
 from moorage.core.admission.bars import quota_left
 from moorage.core.admission.draft import Draft
 from moorage.core.admission.facts import Answer, Changes, Facts
-from moorage.core.admission.model import Lease, Offer, Pool, units_held_since
+from moorage.core.admission.model import Lease, Offer, Pool, stops_at, units_held_since
 from moorage.core.admission.owners import is_reserved
 from moorage.core.admission.requests import (
     LeaseRequest,
@@ -123,9 +123,11 @@ def accept(facts: Facts, moment: Moment, wall: Instant, lease: LeaseId, how: Acc
 
 
 def is_offered(lease: Lease, at: Instant) -> bool:
-    """May an offer of this lease be accepted at a service time?"""
-    made = lease.offer
-    return lease.state == "granted" and made is not None and at < made.until
+    """May an offer of this lease be accepted at a service time? Not once its hold is over."""
+    made, ends = lease.offer, lease.hold_until
+    if made is None or lease.state != "granted":
+        return False
+    return at < made.until and (ends is None or at < ends)
 
 
 def is_offered_to(lease: Lease, at: Instant, owner: str) -> bool:
@@ -182,8 +184,12 @@ def _grouped(lease: Lease, owner: str) -> Lease:
 
 
 def _offered_to(lease: Lease, moment: Moment, owner: str) -> Lease:
-    """Return a lease that is offered to this owner. Raises NOT_OFFERED."""
-    if is_offered_to(lease, moment.at, owner):
+    """Return a lease that is offered to this owner. Raises NOT_OFFERED.
+
+    What should have ended by now is not: the new lease would live on until the next sweep.
+    """
+    stops = stops_at(lease, moment.at - moment.alive)
+    if is_offered_to(lease, moment.at, owner) and (stops is None or moment.at < stops):
         return lease
     why = " any more" if lease.offer is not None and lease.offer.to == owner else ""
     raise Error(Code.NOT_OFFERED, f"Lease '{lease.id}' is not offered to '{owner}'{why}.")

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from moorage.core.admission.admit import admit
 from moorage.core.clock import HOUR, SECOND
 from moorage.core.ids import BookingId
@@ -89,3 +91,23 @@ def test_what_was_granted_needs_no_other_look() -> None:
     w.ask("small", hold=10 * SECOND)
     assert w.states()["small"] == "g"
     assert w.facts.pools["p"].wake_at == START + 200 * SECOND
+
+
+@pytest.mark.parametrize("gang", [False, True])
+def test_who_cannot_start_before_a_window_any_more_holds_nobody_up(gang: bool) -> None:
+    """Time alone lets the ticket behind it start, whether a lease has its units or a gang does."""
+    w = World()
+    w.pool("p", 3, ttl=HOUR)
+    w.pool("q", ttl=HOUR)
+    w.ask("running", {"q" if gang else "p": 1}, hold=HOUR if gang else 25 * SECOND)
+    w.book("b", {"p": 1}, (30, 90))
+    if gang:
+        w.ask("gang", {"p": 1, "q": 1}, hold=20 * SECOND)
+    w.ask("all", {"p": 3}, hold=20 * SECOND)
+    w.ask("next", hold=40 * SECOND)
+    w.wait(10)
+    assert (w.states()["all"], w.states()["next"]) == ("w", "w"), "it may still start in time"
+    w.wait(5)
+    assert w.lease("next").granted_at == START + 10 * SECOND + 1
+    w.wait(100)
+    assert w.lease("all").granted_at == (None if gang else START + 90 * SECOND)

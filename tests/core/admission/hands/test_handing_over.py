@@ -158,6 +158,40 @@ def test_an_offer_has_an_end(world: World) -> None:
     accept(world)
 
 
+def test_what_should_have_ended_is_not_offered_any_more(world: World) -> None:
+    """The sweep of that time may come after the acceptance, and would not see the new lease."""
+    world.hold("a", 30 * SECOND, ANN)
+    offer(world)
+    world.now += 30 * SECOND - 1
+    assert handing_over.is_offered(world.lease("a"), world.moment.at)
+    world.now += 1
+    assert not handing_over.is_offered(world.lease("a"), world.moment.at)
+    for answer in (accept, decline):
+        with Refused(Code.NOT_OFFERED) as refused:
+            answer(world)
+        assert refused.message.endswith("any more.")
+    world.sweep()
+    assert world.states() == {"a": "hold_over", "next": "g"}
+
+
+@pytest.mark.parametrize("left", [0, 1])
+def test_a_lease_that_must_have_stopped_is_not_offered_any_more(left: int) -> None:
+    """The control: a microsecond before, and the receiver's lease stops in time, too."""
+    world = World()
+    world.pool("p", 1)
+    world.ask("a", owner="ann", preemptible=10 * SECOND)
+    offer(world)
+    world.ask("high", owner="eve", priority=1)
+    world.now += 10 * SECOND - left
+    if left:
+        assert accept(world) == "b"
+    else:
+        with Refused(Code.NOT_OFFERED):
+            accept(world)
+    world.wait(1)
+    assert world.states()["high"] == "g"
+
+
 def test_an_offer_is_taken_back_or_declined(world: World) -> None:
     """Then nothing is offered; taking it back again is harmless."""
     for end in (withdraw, decline):

@@ -127,6 +127,27 @@ def test_who_is_passed_over_asks_nobody() -> None:
     assert world.lease("v").stop_until is not None
 
 
+@pytest.mark.parametrize("any_of", [(), ({"p": 1}, {"q": 1})])
+def test_who_is_silent_asks_nobody(any_of: tuple[dict[str, int], ...]) -> None:
+    """It is passed over, also with alternatives; when it is polled, it asks."""
+    world = World()
+    shared(world, 1)
+    world.pool("q", 1, ttl=HOUR)
+    world.ask("first")
+    world.ask("other", {"q": 1})
+    until = world.moment.alive + 120 * SECOND
+    polled = {"pull": True, "patience": 100 * SECOND, "heard_until": until}
+    world.ask("high", any_of=any_of, priority=1, **polled)
+    world.ask("low", preemptible=GRACE)
+    world.wait(21)
+    world.release("first")
+    assert world.states()["low"] == "g"
+    world.sweep()
+    assert world.lease("low").stop_until is None
+    world.poll("high", 120)
+    assert world.lease("low").preempted_by == "high"
+
+
 def test_a_preempted_lease_that_is_retried_waits_and_does_not_preempt_back() -> None:
     """Its ticket has its old place, behind the one for which it stopped."""
     world = World()

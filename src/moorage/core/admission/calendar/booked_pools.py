@@ -9,9 +9,9 @@ the first such ticket of a pool gets the first time at which it fits, and no tic
 delay that. So short leases fill the time before a booking, and long ones do not starve. A ticket
 that only waits for leases to end sets its units aside, as ever.
 
-Time alone permits a grant when a window starts, for tickets of its booking, when one ends, when
-the units of one in which nobody came are given back, and when what is set aside for a ticket would
-not come in time any more: from then on the ticket would delay a booking.
+Time alone permits a grant when a window starts, for tickets of its booking, when one ends, when the
+units of one in which nobody came are given back, and when a ticket that has units set aside cannot
+start before a window any more: those behind it may then use the time.
 """
 
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ from moorage.core.admission.owners import LEASE_PROXY
 from moorage.core.admission.requests import hold_of
 from moorage.core.admission.units import units_by_pool
 from moorage.core.clock import Instant
-from moorage.core.ids import BookingId, LeaseId
+from moorage.core.ids import BookingId
 
 Verdict = Literal["fits", "lacks", "planned", "barred", "over"]
 """Whether bookings let a ticket start. lacks: its units are free once leases end; barred: it is
@@ -52,8 +52,6 @@ class BookedPools:
         """How many tickets of a booking this pass has granted."""
         self._planned: set[str] = set()
         """Pools in which a ticket has got a later time."""
-        self._lets: dict[LeaseId, dict[str, int]] = {}
-        """By ticket, until when bookings let it start now or after leases, by pool."""
 
     def give_back(self) -> None:
         """Give back units for which nobody has come, and let pools know when they are booked."""
@@ -93,28 +91,32 @@ class BookedPools:
             return self._of_booking(ticket, ticket.booking)
         needs = self._needs(ticket)
         if all(self._lasts(name, n) >= self._wanted(name, ticket) for name, n in needs.items()):
-            self._note_end(
-                ticket, {name: self._profile(name).fits_until(n) for name, n in needs.items()}
-            )
             return "fits"
         bookings_let = all(
             self._profile(name).booked_until(n) - self._at >= self._wanted(name, ticket)
             for name, n in needs.items()
         )
         if bookings_let and any(self._lasts(name, n) <= 0 for name, n in needs.items()):
-            self._note_end(
-                ticket, {name: self._profile(name).booked_until(n) for name, n in needs.items()}
-            )
             return "lacks"
         return "planned" if plans and self._plan(ticket, needs) else "barred"
 
-    def _note_end(self, ticket: Lease, ends: dict[str, int]) -> None:
-        """Note until when a ticket may have units set aside: later it would delay a booking."""
-        known = self._lets.setdefault(ticket.id, {})
-        for name, until in ends.items():
-            if until < FOREVER:
-                at = until - self._wanted(name, ticket)
-                known[name] = min(known.get(name, at), at)
+    def barred_at(self, ticket: Lease) -> Instant | None:
+        """Return when bookings bar a ticket that has its units set aside now; None: never.
+
+        From then on its hold would last into a window. No event tells, if others hold its units.
+        """
+        if ticket.booking is not None or ticket.forced:
+            return None
+        needs = self._needs(ticket)
+        for until in (Profile.fits_until, Profile.booked_until):  # it fits, or lacks units
+            ends = [
+                end - self._wanted(name, ticket) + 1
+                for name, units in needs.items()
+                if (end := until(self._profile(name), units)) < FOREVER
+            ]
+            if not ends or min(ends) > self._at:
+                return Instant(min(ends)) if ends else None
+        return None
 
     def permits(self, ticket: Lease, name: str, units: int, left: int) -> bool:
         """May this many of the free units that are left be granted for as long as it needs them?"""
@@ -140,7 +142,6 @@ class BookedPools:
 
     def granted(self, lease: Lease) -> None:
         """Count a grant of this pass, and note what it has of a booking, or borrows."""
-        self._lets.pop(lease.id, None)
         if lease.borrow is not None and lease.booking is None and not lease.forced:
             self._borrowed(lease)
         for name, units in units_by_pool(lease.needs).items():
@@ -182,7 +183,6 @@ class BookedPools:
         if self._has(pool.name):
             for one in self._profile(pool.name).by_id.values():
                 found += self._turns(one)
-            found += [Instant(x[pool.name] + 1) for x in self._lets.values() if pool.name in x]
         return min(found, default=None)
 
     def _turns(self, booking: Booking) -> Iterator[Instant]:

@@ -26,8 +26,7 @@ virtual time as its tag, so all that come later are behind it.
 Source: docs/decisions/0069-preemption.md.
 """
 
-from collections.abc import Callable, Collection, Iterator
-from typing import Literal
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 from msgspec import structs
 
