@@ -141,8 +141,8 @@ SHARING_BUGS = (
         "I28",
         "a lease that is asked to stop does not know its consumer any more",
         "src/moorage/service/batch/admission_room.py",
-        'if before is None or before.state != "granted":',
-        "if True:",
+        'starts = before is None or before.state != "granted"',
+        "starts = True",
         SERVICE,
     ),
     Bug(
