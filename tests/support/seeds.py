@@ -84,7 +84,8 @@ def new_seeds() -> Iterator[int]:
 def leave_out(items: Sequence[pytest.Item]) -> tuple[list[pytest.Item], list[pytest.Item]]:
     """Return the tests to run and those to leave out in this lane.
 
-    Of a test with a parameter `seed` or `seeds`, a share is at least one of its values.
+    Of a test with a parameter `seed` or `seeds`, a share is at least one of its values. `second`
+    has every other test that is marked as thorough.
     """
     what, turn = lane()
     known: dict[tuple[object, str], list[object]] = {}
@@ -92,11 +93,13 @@ def leave_out(items: Sequence[pytest.Item]) -> tuple[list[pytest.Item], list[pyt
         values = known.setdefault(_test_of(item), [])
         if (seed := _seed_of(item)) is not None and seed not in values:
             values.append(seed)
+    thorough = [item for item in items if item.get_closest_marker("thorough") is not None]
+    in_turn = {item.nodeid for item in thorough[turn % 2 :: 2]}
 
     def is_for(item: pytest.Item) -> bool:
         marks = {mark.name for mark in item.iter_markers()}
         if "thorough" in marks:
-            return what != "share"
+            return what in ("rest", "all") or (what == "second" and item.nodeid in in_turn)
         if values := known[_test_of(item)]:
             shares = min(SHARES, len(values))
             after = (values.index(_seed_of(item)) - turn) % shares
