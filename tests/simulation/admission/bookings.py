@@ -119,6 +119,8 @@ class Calendar:
     """Those that this batch has made, or given other units or windows."""
     gave: set[BookingId] = field(default_factory=set)
     """Those that have given something back in this batch."""
+    left: set[BookingId] = field(default_factory=set)
+    """Those that were over when one of their pools was deleted: no clock brings them back."""
 
     @property
     def wall(self) -> int:
@@ -201,7 +203,7 @@ class Calendar:
         at = self.at - slack
         if not self.settled:
             return
-        for key, one in self.bookings.items():
+        for key, one in self._standing().items():
             called = any(ticket.booking == key for ticket in self.books.waiting())
             for window in coming(one):
                 missed = self._missed_at(one, window.start)
@@ -212,12 +214,21 @@ class Calendar:
             until = row.booked_until
             claim(until is None or until + self.skew > at, "I29", name, "is booked until", until)
 
+    def _standing(self) -> dict[BookingId, Booking]:
+        """Return the bookings whose pools exist, or were deleted although they were not over."""
+        for key, one in self.bookings.items():
+            over = one.cancelled_at is not None or one.windows[-1].end <= self.wall
+            if over and any(need.pool not in self.rows for need in one.needs):
+                self.left.add(key)
+        return {key: one for key, one in self.bookings.items() if key not in self.left}
+
     def stands(self) -> None:
         """Check the ends that pools have noted; otherwise they would not know of bookings."""
         ends: dict[str, int] = {}
         if not self.settled:
             return
-        for one in self.bookings.values():
+        standing = self._standing().values()
+        for one in standing:
             if one.cancelled_at is None and one.windows[-1].end > self.wall:
                 for need in one.needs:
                     ends[need.pool] = max(ends.get(need.pool, 0), one.windows[-1].end)
@@ -228,7 +239,7 @@ class Calendar:
             claim(row.booked_until == end, "I29", name, "is booked until", end, row.booked_until)
             claim(row.spec.cohort is None, "I29", name, "is booked, and lends units")
 
-        for one in self.bookings.values():
+        for one in standing:
             called = any(ticket.booking == one.id for ticket in self.books.waiting())
             turns = [time for span in coming(one) for time in (span.start, span.end)[not called :]]
             turn = min((time + self.skew for time in turns if time > self.wall), default=NEVER)
