@@ -44,8 +44,8 @@ ADMISSION_BUGS = (
         "I24",
         "an offer has no end",
         f"{CORE}/handing_over.py",
-        'return lease.state == "granted" and made is not None and at < made.until',
-        'return lease.state == "granted" and made is not None',
+        "return at < made.until and (ends is None or at < ends)",
+        "return ends is None or at < ends",
     ),
     Bug(
         "I24",
