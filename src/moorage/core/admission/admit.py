@@ -518,13 +518,13 @@ class _Scan:
             self._close(need.pool)
         if held_up:
             self.aside.append((ticket, held_up))
-            until = self.booked.barred_at(ticket) if self.booked else None
+            until = self.booked.leaves_at(ticket) if self.booked else None
             self._note_silence(ticket, held_up, until)
 
     def _note_silence(self, ticket: Lease, pools: list[str], until: Instant | None = None) -> None:
         """Look at pools again once a ticket that holds others up there is passed over.
 
-        `until`: when bookings pass it over; None: they do not.
+        `until`: when bookings end that it does so; None: they do not.
         """
         if is_watched(ticket) or (ticket.pull and ticket.id not in self.polled):
             ends = silence_ends(ticket)

@@ -111,3 +111,20 @@ def test_who_cannot_start_before_a_window_any_more_holds_nobody_up(gang: bool) -
     assert w.lease("next").granted_at == START + 10 * SECOND + 1
     w.wait(100)
     assert w.lease("all").granted_at == (None if gang else START + 90 * SECOND)
+
+
+def test_who_may_wait_for_what_it_prefers_holds_nobody_up_elsewhere() -> None:
+    """Once the window has begun, only a lease keeps it from its first alternative."""
+    w = World()
+    w.pool("p", 2, ttl=HOUR)
+    w.pool("q", 2, ttl=HOUR)
+    w.ask("long", hold=200 * SECOND)
+    w.book("b", {"p": 1}, (50, 100))
+    w.ask("other", {"q": 1}, hold=300 * SECOND)
+    w.ask("any", any_of=({"p": 1}, {"q": 2}), hold=60 * SECOND)
+    w.ask("next", {"q": 1}, hold=10 * SECOND)
+    w.wait(49)
+    assert (w.states()["any"], w.states()["next"]) == ("w", "w")
+    assert w.facts.pools["q"].wake_at == START + 50 * SECOND
+    w.wait(2)
+    assert w.lease("next").granted_at == START + 50 * SECOND

@@ -15,6 +15,7 @@ start before a window any more: those behind it may then use the time.
 """
 
 from collections.abc import Iterator
+from itertools import takewhile
 from typing import Literal
 
 from msgspec import structs
@@ -100,13 +101,18 @@ class BookedPools:
             return "lacks"
         return "planned" if plans and self._plan(ticket, needs) else "barred"
 
-    def barred_at(self, ticket: Lease) -> Instant | None:
-        """Return when bookings bar a ticket that has its units set aside now; None: never.
+    def leaves_at(self, ticket: Lease) -> Instant | None:
+        """Return when bookings end that a ticket has its units set aside; None: they do not.
 
-        From then on its hold would last into a window. No event tells, if others hold its units.
+        From then on its hold would last into a window, or it may wait for an alternative that it
+        prefers. No event tells, if others hold its units.
         """
         if ticket.booking is not None or ticket.forced:
             return None
+        found = [end for end in (self._barred_at(ticket), self._chooses_at(ticket)) if end]
+        return Instant(min(found)) if found else None
+
+    def _barred_at(self, ticket: Lease) -> int | None:
         needs = self._needs(ticket)
         for until in (Profile.fits_until, Profile.booked_until):  # it fits, or lacks units
             ends = [
@@ -115,8 +121,15 @@ class BookedPools:
                 if (end := until(self._profile(name), units)) < FOREVER
             ]
             if not ends or min(ends) > self._at:
-                return Instant(min(ends)) if ends else None
+                return min(ends, default=None)
         return None
+
+    def _chooses_at(self, ticket: Lease) -> int | None:
+        """Return when bookings may let a ticket wait for an alternative that they bar now."""
+        barred = takewhile(lambda one: one != ticket.needs, ticket.alternatives)
+        names = {need.pool for needs in barred for need in needs if self._has(need.pool)}
+        ends = [self._profile(name).changes_at() for name in names]
+        return min((end for end in ends if end is not None), default=None)
 
     def permits(self, ticket: Lease, name: str, units: int, left: int) -> bool:
         """May this many of the free units that are left be granted for as long as it needs them?"""

@@ -102,6 +102,10 @@ class Profile:
             known = self._fits[units, booking] = next(over, FOREVER)
         return Instant(known)
 
+    def changes_at(self) -> int | None:
+        """Return the next time from which on other units are spoken for; None: there is none."""
+        return next((time for time in self._step("")[0] if time > self._at), None)
+
     def fits_at_last(self, units: int) -> bool:
         """Do units fit once all bookings, and all leases that have an end, are over?"""
         return self._step("")[1][-1] <= self.limit - units
