@@ -121,6 +121,20 @@ def test_a_folder_has_one_process(
     hook.started(receiver.url)
 
 
+def notified(
+    served: tuple[str, str], folder: Path, *words: str
+) -> subprocess.CompletedProcess[str]:
+    """Run `moorage notify` in a folder until it ends by itself."""
+    return subprocess.run(
+        words,
+        env={**os.environ, "MOORAGE_URL": served[0], "MOORAGE_TOKEN": served[1]},
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
 @pytest.mark.parametrize("blocks", ["0", "unlimited"])
 def test_a_folder_that_cannot_be_written(
     served: tuple[str, str], receiver: Receiver, tmp_path: Path, blocks: str
@@ -132,14 +146,7 @@ def test_a_folder_that_cannot_be_written(
     (tmp_path / "hooks.toml").write_text(f'[ci]\nurl = "{receiver.url}"\n')
     (tmp_path / "ci.cursor").write_text("no place")
     command = f'ulimit -f {blocks}; exec "$0" -m moorage notify --hooks hooks.toml --state .'
-    done = subprocess.run(
-        ["sh", "-c", command, sys.executable],
-        env={**os.environ, "MOORAGE_URL": served[0], "MOORAGE_TOKEN": served[1]},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = notified(served, tmp_path, "sh", "-c", command, sys.executable)
     assert done.returncode == 2
     assert ("cannot use .: File too large" in done.stderr) == (blocks == "0")
     assert ("is not a place in the feed" in done.stderr) == (blocks == "unlimited")
@@ -153,14 +160,8 @@ def test_a_folder_that_others_can_write(
     state = tmp_path / "state"
     state.mkdir()
     state.chmod(0o777)
-    done = subprocess.run(
-        [sys.executable, "-m", "moorage", "notify", "--hooks", "hooks.toml", "--state", "state"],
-        env={**os.environ, "MOORAGE_URL": served[0], "MOORAGE_TOKEN": served[1]},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    words = ("-m", "moorage", "notify", "--hooks", "hooks.toml", "--state", "state")
+    done = notified(served, tmp_path, sys.executable, *words)
     assert done.returncode == 2
     assert "state is not used: everybody can write to state" in done.stderr
 

@@ -62,6 +62,16 @@ def stage(tmp_path: Path) -> Stage:
     return Stage(tmp_path / "m.sqlite")
 
 
+def from_now(now: Instant) -> BookingWanted:
+    """Return a booking of a unit of the pool `p` for an hour that begins now."""
+    return BookingWanted(
+        needs=[BookedUnits(pool="p", units=1)],
+        key="k",
+        start=time_of(now),
+        end=time_of(now) + timedelta(hours=1),
+    )
+
+
 @pytest.mark.parametrize("engine", ["sqlite", "postgresql"])
 def test_both_engines_load_what_decides(engine: str, tmp_path: Path) -> None:
     """By the real clock: a booking that runs is used, keeps its unit, is changed and cancelled."""
@@ -71,12 +81,7 @@ def test_both_engines_load_what_decides(engine: str, tmp_path: Path) -> None:
         async with opened(url) as service:
             admission, now = service.admission, (await service.admission.queries.now()).wall
             await pool_put(admission, "p", spec(2))
-            wanted = BookingWanted(
-                needs=[BookedUnits(pool="p", units=1)],
-                key="k",
-                start=time_of(now),
-                end=time_of(now) + timedelta(hours=1),
-            )
+            wanted = from_now(now)
 
             def case() -> BookingCreate:
                 return BookingCreate(OPERATES, TESTER, booking_id_new(), "me", wanted)
@@ -395,12 +400,7 @@ def test_tickets_of_a_cancelled_booking_end_in_a_paused_pool(engine: str, tmp_pa
         async with opened(url) as service:
             admission, now = service.admission, (await service.admission.queries.now()).wall
             await pool_put(admission, "p", spec(2))
-            wanted = BookingWanted(
-                needs=[BookedUnits(pool="p", units=1)],
-                key="k",
-                start=time_of(now),
-                end=time_of(now) + timedelta(hours=1),
-            )
+            wanted = from_now(now)
             case = BookingCreate(OPERATES, TESTER, booking_id_new(), "me", wanted)
             made = (await admission.calendars.change(case)).booking
             await pool_pause(admission, "p", True)
