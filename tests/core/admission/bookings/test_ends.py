@@ -73,3 +73,17 @@ def test_a_grant_that_is_taken_back_does_not_outlast_its_booking() -> None:
     w.facts.bookings = {}
     w.wait(30)
     assert (w.states()["mine"], w.lease("mine").detail) == ("revoked", "its booking is over")
+
+
+def test_a_ticket_whose_booking_is_not_loaded_waits_for_its_own_end() -> None:
+    """As after the wall clock has gone back to a booking that was over, until its pool knows."""
+    w = world(limit=1)
+    w.book("b", {"p": 1}, (100, 200))
+    w.ask("mine", booking=BookingId("b"))
+    known, w.facts.bookings = w.facts.bookings, {}
+    w.sweep()
+    w.ask("other", {"p": 1}, hold=10 * SECOND)
+    assert w.states()["mine"] == "w"
+    w.facts.bookings = known
+    w.wait(110)
+    assert w.states()["mine"] == "g"

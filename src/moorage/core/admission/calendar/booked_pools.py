@@ -231,7 +231,9 @@ class BookedPools:
         return Instant(max(begun, min(outage, self._at)) + booking.no_show)
 
     def _of_booking(self, ticket: Lease, key: BookingId) -> Verdict:
-        booking = self._bookings.get(key)
+        booking, until = self._bookings.get(key), ticket.booked_until
+        if booking is None and until is not None and until > self._at:
+            return "barred"  # the wall clock has gone back, and its pool does not know of it yet
         coming = () if booking is None else booking.coming
         if booking is None or not coming or coming[-1].end <= self._wall:
             return "over"
