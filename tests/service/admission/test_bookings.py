@@ -23,6 +23,7 @@ from moorage.service.admission.booking_cases import (
 )
 from moorage.service.admission.lease_cases import LeaseRelease, Sweep
 from moorage.service.admission.service import Admission
+from moorage.service.app import Service
 from moorage.service.values import time_of
 from moorage.store.admission import save
 from moorage.store.admission.check import differences_load
@@ -72,44 +73,57 @@ def from_now(now: Instant) -> BookingWanted:
     )
 
 
-@pytest.mark.parametrize("engine", ["sqlite", "postgresql"])
-def test_both_engines_load_what_decides(engine: str, tmp_path: Path) -> None:
-    """By the real clock: a booking that runs is used, keeps its unit, is changed and cancelled."""
-    url = cluster.fresh() if engine == "postgresql" else f"sqlite:///{tmp_path}/m.sqlite"
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """An empty database of each engine."""
+    return cluster.fresh() if request.param == "postgresql" else f"sqlite:///{tmp_path}/m.sqlite"
+
+
+def play(url: str, scenario: Callable[[Service], Awaitable[None]]) -> None:
+    """Play a scenario with a service, by the real clock."""
 
     async def played() -> None:
         async with opened(url) as service:
-            admission, now = service.admission, (await service.admission.queries.now()).wall
-            await pool_put(admission, "p", spec(2))
-            wanted = from_now(now)
-
-            def case() -> BookingCreate:
-                return BookingCreate(OPERATES, TESTER, booking_id_new(), "me", wanted)
-
-            made = (await admission.calendars.change(case())).booking
-            assert (await admission.calendars.change(case())).booking == made
-            mine = (await ask(admission, "mine", "p", booking=made.id)).lease
-            assert (mine.state, mine.booking) == ("granted", made.id)
-            taken = (await admission.calendars.booking(made.id)).booking
-            assert taken.taken_at == made.windows[0].start
-            assert (await ask(admission, "short", "p", hold=60 * SECOND)).lease.state == "granted"
-            waits = await ask(admission, "waits", "p", booking=made.id)
-            assert waits.standing is not None
-            assert waits.standing.code == "booked"
-            await admission.change(LeaseRelease(mine.id, Proof("me")))
-            assert await state_of(admission, waits.lease.id) == ("granted", None)
-            changed = BookingAlter(OPERATES, TESTER, made.id, BookingChange(note="x"))
-            assert (await admission.calendars.change(changed)).booking.note == "x"
-            offers = await admission.calendars.offers(
-                [Need("p", 2)], 60 * SECOND, (None, None), 7 * 86_400 * SECOND, 10
-            )
-            assert [one.start for one in offers] == [made.ends_at]
-            assert (await admission.calendars.page(None, 10, pool="p"))[0][0].booking.note == "x"
-            await admission.calendars.change(BookingCancel(OPERATES, TESTER, made.id))
-            assert (await admission.calendars.page(None, 10))[0] == []
-            assert await state_of(admission, waits.lease.id) == ("granted", None)
+            await scenario(service)
 
     asyncio.run(played())
+
+
+def test_both_engines_load_what_decides(url: str) -> None:
+    """By the real clock: a booking that runs is used, keeps its unit, is changed and cancelled."""
+
+    async def scenario(service: Service) -> None:
+        admission, now = service.admission, (await service.admission.queries.now()).wall
+        await pool_put(admission, "p", spec(2))
+        wanted = from_now(now)
+
+        def case() -> BookingCreate:
+            return BookingCreate(OPERATES, TESTER, booking_id_new(), "me", wanted)
+
+        made = (await admission.calendars.change(case())).booking
+        assert (await admission.calendars.change(case())).booking == made
+        mine = (await ask(admission, "mine", "p", booking=made.id)).lease
+        assert (mine.state, mine.booking) == ("granted", made.id)
+        taken = (await admission.calendars.booking(made.id)).booking
+        assert taken.taken_at == made.windows[0].start
+        assert (await ask(admission, "short", "p", hold=60 * SECOND)).lease.state == "granted"
+        waits = await ask(admission, "waits", "p", booking=made.id)
+        assert waits.standing is not None
+        assert waits.standing.code == "booked"
+        await admission.change(LeaseRelease(mine.id, Proof("me")))
+        assert await state_of(admission, waits.lease.id) == ("granted", None)
+        changed = BookingAlter(OPERATES, TESTER, made.id, BookingChange(note="x"))
+        assert (await admission.calendars.change(changed)).booking.note == "x"
+        offers = await admission.calendars.offers(
+            [Need("p", 2)], 60 * SECOND, (None, None), 7 * 86_400 * SECOND, 10
+        )
+        assert [one.start for one in offers] == [made.ends_at]
+        assert (await admission.calendars.page(None, 10, pool="p"))[0][0].booking.note == "x"
+        await admission.calendars.change(BookingCancel(OPERATES, TESTER, made.id))
+        assert (await admission.calendars.page(None, 10))[0] == []
+        assert await state_of(admission, waits.lease.id) == ("granted", None)
+
+    play(url, scenario)
 
 
 async def book(one: Running, start: float, end: float, **more: Any) -> BookingView:
@@ -353,61 +367,53 @@ def test_old_bookings_are_forgotten(stage: Stage) -> None:
     stage.play(scenario)
 
 
-@pytest.mark.parametrize("engine", ["sqlite", "postgresql"])
-def test_cancelled_bookings_are_bounded(
-    engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_cancelled_bookings_are_bounded(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The oldest of a pool go; those of other pools stay, and so do those that are not over."""
-    url = cluster.fresh() if engine == "postgresql" else f"sqlite:///{tmp_path}/m.sqlite"
     monkeypatch.setattr(save, "BOOKINGS_OVER_MAX", 3)
 
-    async def played() -> None:
-        async with opened(url) as service:
-            admission, calendars = service.admission, service.admission.calendars
-            now = (await admission.queries.now()).wall
+    async def scenario(service: Service) -> None:
+        admission, calendars = service.admission, service.admission.calendars
+        now = (await admission.queries.now()).wall
 
-            async def booked(key: str, pool: str = "p") -> BookingId:
-                wanted = BookingWanted(
-                    needs=[BookedUnits(pool=pool, units=1)],
-                    key=key,
-                    start=time_of(now) + timedelta(hours=1),
-                    end=time_of(now) + timedelta(hours=2),
-                )
-                case = BookingCreate(OPERATES, TESTER, booking_id_new(), "me", wanted)
-                return (await calendars.change(case)).booking.id
-
-            for pool in "pq":
-                await pool_put(admission, pool, spec(9))
-            stays, other = await booked("stays"), await booked("other", "q")
-            await calendars.change(BookingCancel(OPERATES, TESTER, other))
-            made = [await booked(str(n)) for n in range(6)]
-            for one in made:
-                await calendars.change(BookingCancel(OPERATES, TESTER, one))
-            found, _, _ = await calendars.page(None, 20, over=True)
-            kept = [view.booking.id for view in found]
-            assert sorted(kept) == sorted([stays, other, *made[3:]])
-            assert await service.engine.read_aside(differences_load()) == []
-
-    asyncio.run(played())
-
-
-@pytest.mark.parametrize("engine", ["sqlite", "postgresql"])
-def test_tickets_of_a_cancelled_booking_end_in_a_paused_pool(engine: str, tmp_path: Path) -> None:
-    """At once, although nobody looks at the line."""
-    url = cluster.fresh() if engine == "postgresql" else f"sqlite:///{tmp_path}/m.sqlite"
-
-    async def played() -> None:
-        async with opened(url) as service:
-            admission, now = service.admission, (await service.admission.queries.now()).wall
-            await pool_put(admission, "p", spec(2))
-            wanted = from_now(now)
+        async def booked(key: str, pool: str = "p") -> BookingId:
+            wanted = BookingWanted(
+                needs=[BookedUnits(pool=pool, units=1)],
+                key=key,
+                start=time_of(now) + timedelta(hours=1),
+                end=time_of(now) + timedelta(hours=2),
+            )
             case = BookingCreate(OPERATES, TESTER, booking_id_new(), "me", wanted)
-            made = (await admission.calendars.change(case)).booking
-            await pool_pause(admission, "p", True)
-            mine = (await ask(admission, "mine", "p", booking=made.id)).lease
-            plain = (await ask(admission, "plain", "p")).lease
-            await admission.calendars.change(BookingCancel(OPERATES, TESTER, made.id))
-            assert await state_of(admission, mine.id) == ("ended", "revoked")
-            assert (await state_of(admission, plain.id))[0] == "waiting"
+            return (await calendars.change(case)).booking.id
 
-    asyncio.run(played())
+        for pool in "pq":
+            await pool_put(admission, pool, spec(9))
+        stays, other = await booked("stays"), await booked("other", "q")
+        await calendars.change(BookingCancel(OPERATES, TESTER, other))
+        made = [await booked(str(n)) for n in range(6)]
+        for one in made:
+            await calendars.change(BookingCancel(OPERATES, TESTER, one))
+        found, _, _ = await calendars.page(None, 20, over=True)
+        kept = [view.booking.id for view in found]
+        assert sorted(kept) == sorted([stays, other, *made[3:]])
+        assert await service.engine.read_aside(differences_load()) == []
+
+    play(url, scenario)
+
+
+def test_tickets_of_a_cancelled_booking_end_in_a_paused_pool(url: str) -> None:
+    """At once, although nobody looks at the line."""
+
+    async def scenario(service: Service) -> None:
+        admission, now = service.admission, (await service.admission.queries.now()).wall
+        await pool_put(admission, "p", spec(2))
+        wanted = from_now(now)
+        case = BookingCreate(OPERATES, TESTER, booking_id_new(), "me", wanted)
+        made = (await admission.calendars.change(case)).booking
+        await pool_pause(admission, "p", True)
+        mine = (await ask(admission, "mine", "p", booking=made.id)).lease
+        plain = (await ask(admission, "plain", "p")).lease
+        await admission.calendars.change(BookingCancel(OPERATES, TESTER, made.id))
+        assert await state_of(admission, mine.id) == ("ended", "revoked")
+        assert (await state_of(admission, plain.id))[0] == "waiting"
+
+    play(url, scenario)

@@ -70,6 +70,10 @@ class Booking(Struct, frozen=True):
         """The end of its last window."""
         return self.windows[-1].end
 
+    def until(self, skew: int) -> Instant | None:
+        """Return the service time at which it ends; None: it was cancelled, or given back."""
+        return Instant(self.coming[-1].end + skew) if self.coming else None
+
     def window_at(self, wall: int) -> Window | None:
         """Return the window in which its owner may have its units at a time; None: none."""
         return next((one for one in self.coming if one.start <= wall < one.end), None)

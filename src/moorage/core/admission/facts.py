@@ -300,8 +300,7 @@ class Facts:
     def booked_until(self, booking: BookingId) -> Instant | None:
         """Return the service time at which a booking ends; None: it is not loaded, or cancelled."""
         found = self.bookings.get(booking)
-        coming = () if found is None else found.coming
-        return Instant(coming[-1].end + self.timeline.skew) if coming else None
+        return None if found is None else found.until(self.timeline.skew)
 
     def with_pools(self, pools: dict[str, Pool]) -> "Facts":
         """Return the same facts with new pools, which have no slots, no leases and no tickets."""

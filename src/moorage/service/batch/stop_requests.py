@@ -2,6 +2,7 @@
 
 from moorage.core.admission.facts import Facts
 from moorage.core.admission.model import Lease, StopRequest
+from moorage.core.admission.units import units_by_pool
 from moorage.core.clock import Instant
 from moorage.core.service_time import When
 from moorage.service.audit_entries import Actor, audit_entry
@@ -13,7 +14,7 @@ PREEMPTION = Actor("preemption", None, "")
 
 def asked_row(facts: Facts, lease: Lease, request: StopRequest, when: When) -> AuditRow:
     """Return the row of a lease that is asked to stop; the facts have the ticket it stops for."""
-    before = {"owner": lease.owner, "needs": _needs(lease), "priority": lease.priority}
+    before = {"owner": lease.owner, "needs": units_by_pool(lease.needs), "priority": lease.priority}
     # Other names than before: the lease itself keeps its owner and its priority.
     after: dict[str, object] = {"for": lease.preempted_by, "rule": request.rule}
     ticket = None if lease.preempted_by is None else facts.leases.get(lease.preempted_by)
@@ -23,7 +24,3 @@ def asked_row(facts: Facts, lease: Lease, request: StopRequest, when: When) -> A
     if lease.stop_until is not None:
         after["until"] = Instant(lease.stop_until - when.moment.at + when.wall)
     return audit_entry(when.wall, PREEMPTION, "lease.preempt", lease.id, before, after)
-
-
-def _needs(lease: Lease) -> dict[str, int]:
-    return {need.pool: need.units for need in lease.needs}

@@ -101,7 +101,7 @@ def change(facts: Facts, at: Instant, wanted: Booking, by: Booker) -> Made:
     changed = structs.replace(wanted, generation=before.generation + 1)
     changes = _accepted(facts, at, changed, by)
     _leave(facts, changes, before, units_by_pool(before.needs).keys() - units_by_pool(wanted.needs))
-    until = Instant(wanted.coming[-1].end + facts.timeline.skew) if wanted.coming else None
+    until = wanted.until(facts.timeline.skew)
     for ticket in _tickets(facts, wanted.id):
         changes.leases[ticket.id] = structs.replace(ticket, booked_until=until)
     return changes, wanted.id

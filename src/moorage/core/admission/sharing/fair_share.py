@@ -120,8 +120,6 @@ def _bounded(name: str) -> str:
 
     All of them are in the row of their pool, which every grant writes. A label may be as `OTHERS`.
     """
-    if 4 * len(name) <= SHARER_BYTES_MAX and name != OTHERS:
-        return name
     data = name.encode("utf-8", "surrogatepass")
     if len(data) <= SHARER_BYTES_MAX and name != OTHERS:
         return name
