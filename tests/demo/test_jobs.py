@@ -14,9 +14,9 @@ from demo.jobs import Jobs
 from demo.past import HandClock, InProcessAsker
 from moorage.core.clock import SECOND, Instant
 from moorage.faces.v1.admission.leases import request_of
-from moorage.service.access.audit import Actor
 from moorage.service.access.roles import Role
 from moorage.service.app import Service
+from moorage.service.audit_entries import Actor
 from moorage.store.open import open_engine
 from moorage.wire.admission import LeaseWanted
 

@@ -25,7 +25,6 @@ from moorage.core.admission.templates import TemplateWish
 from moorage.core.clock import SECOND, Instant
 from moorage.core.ids import BookingId, LeaseId
 from moorage.core.wishes import wanted_of
-from moorage.service.access.audit import Actor
 from moorage.service.admission import (
     booking_cases,
     ending,
@@ -41,6 +40,7 @@ from moorage.service.admission.confirmations import (
     TicketsLeft,
 )
 from moorage.service.admission.lease_cases import OnBehalf
+from moorage.service.audit_entries import Actor
 from moorage.service.batch.use_case import UseCase
 from moorage.service.compat import boskos_cases, boskos_strict_cases
 from moorage.service.compat.lease_proxy import GiveBack

@@ -12,11 +12,11 @@ from moorage.core.admission.model import Need, PoolSpec
 from moorage.core.admission.requests import LeaseRequest
 from moorage.core.clock import SECOND
 from moorage.core.errors import Code, Error
-from moorage.service.access.audit import Actor
 from moorage.service.admission.pool_cases import PoolDelete, PoolPause, PoolPut
 from moorage.service.admission.service import Admission
 from moorage.service.admission.views import LeaseView, PoolView
 from moorage.service.app import Service
+from moorage.service.audit_entries import Actor
 from moorage.service.batch.ledger_share import LeaseAllocations, text_of
 from moorage.service.clock import SystemClock
 from moorage.store.open import open_engine

@@ -12,8 +12,8 @@ from moorage.core.errors import Error
 from moorage.core.ids import ConsumerId, ProviderId
 from moorage.core.ledger.allocations import ConsumerRequest
 from moorage.core.ledger.inventory import InventorySpec
-from moorage.service.access.audit import Actor
 from moorage.service.app import Service
+from moorage.service.audit_entries import Actor
 from moorage.service.chores import RETENTION_BY_DEFAULT, Retention
 from moorage.service.ledger import allocation_cases, provider_cases
 from moorage.store.api import Engine, Plan, Statement, Transaction

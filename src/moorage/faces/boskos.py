@@ -43,8 +43,8 @@ from moorage.faces.golang.responses import (
 from moorage.faces.golang.routing import without_handler
 from moorage.faces.json_decoding import decoded
 from moorage.faces.web import DELIVERY, Limits, Receive, RefusalError, Scope, Send
-from moorage.service.access.audit import Actor
 from moorage.service.admission.confirmations import Confirmations
+from moorage.service.audit_entries import Actor
 from moorage.service.compat.boskos import Boskos
 from moorage.service.compat.boskos_cases import Release, Reset, Update
 

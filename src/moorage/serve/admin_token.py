@@ -6,9 +6,9 @@ import os
 from moorage.config import ConfigError
 from moorage.ownership import UntrustedError
 from moorage.serve.files import Files
-from moorage.service.access.audit import Actor
 from moorage.service.access.roles import Role
 from moorage.service.app import Service
+from moorage.service.audit_entries import Actor
 
 NAME = "admin"
 

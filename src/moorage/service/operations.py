@@ -7,7 +7,8 @@ from moorage.core.clock import Clock
 from moorage.core.errors import Code, Error
 from moorage.core.limits import BACKUP_NAME_LENGTH_MAX
 from moorage.service import errors
-from moorage.service.access.audit import Actor, Audit, audit_row
+from moorage.service.access.audit import Audit, audit_row
+from moorage.service.audit_entries import Actor
 from moorage.service.batch.transactor import Transactor
 from moorage.service.batch.use_case import RunPlan
 from moorage.service.fair_turns import FairTurns, Pieces

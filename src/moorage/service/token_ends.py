@@ -9,11 +9,11 @@ from moorage.core.admission.model import State
 from moorage.core.clock import SECOND, Clock, Instant
 from moorage.core.limits import PATIENCE_SECONDS_MAX
 from moorage.service import errors
-from moorage.service.access.audit import Actor
 from moorage.service.access.roles import Role
 from moorage.service.access.tokens import AccessTokens
 from moorage.service.admission.ending import Cleared, Clearing
 from moorage.service.admission.service import Admission
+from moorage.service.audit_entries import Actor
 from moorage.store.access import tokens as access_store
 from moorage.store.access.tokens import AccessToken
 from moorage.store.api import Engine

@@ -11,11 +11,11 @@ from moorage.faces.auth.headers import token_of
 from moorage.faces.auth.token import ROLES, TokenAuthenticator
 from moorage.faces.placement.policy import RESHAPE, USAGES, allows
 from moorage.faces.web import Caller
-from moorage.service.access.audit import Actor
 from moorage.service.access.roles import Role, Scope, ScopedRole
 from moorage.service.access.token import SECRET_PREFIX
 from moorage.service.access.tokens import USED_EVERY, AccessTokens
 from moorage.service.app import Service
+from moorage.service.audit_entries import Actor
 from moorage.service.clock import SystemClock
 from moorage.store.open import open_engine
 from tests.service.running import ManualClock

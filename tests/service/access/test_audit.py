@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from moorage.core.clock import SECOND, Instant
-from moorage.service.access.audit import Actor, AuditFilter, audit_row
+from moorage.service.access.audit import AuditFilter, audit_row
 from moorage.service.app import Service
+from moorage.service.audit_entries import Actor
 from moorage.service.batch.use_case import RunPlan
 from moorage.store.access.audit import AuditRow, audit_insert
 from moorage.store.open import open_engine

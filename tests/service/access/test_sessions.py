@@ -10,11 +10,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from moorage.core.clock import HOUR, MINUTE, SECOND
-from moorage.service.access.audit import Actor
 from moorage.service.access.sessions import IDLE, LIFE, NOTED_EVERY, OF_TOKEN_MAX
 from moorage.service.access.sign_in_attempts import FAILURES_MAX, SOURCES_MAX, SignInAttempts
 from moorage.service.access.token import Token, digest_of
 from moorage.service.app import Service
+from moorage.service.audit_entries import Actor
 from moorage.store.access.sessions import session_by_sha256
 from moorage.store.open import open_engine
 from tests.service.running import CLASSES, TESTER, TRAITS, ManualClock, fatal

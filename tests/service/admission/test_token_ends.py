@@ -11,9 +11,10 @@ from moorage.core.admission.model import Need
 from moorage.core.admission.requests import LeaseRequest
 from moorage.core.clock import SECOND
 from moorage.core.ids import LeaseId
-from moorage.service.access.audit import Actor, AuditFilter
+from moorage.service.access.audit import AuditFilter
 from moorage.service.admission.ending import AT_ONCE, Clearing
 from moorage.service.app import Service
+from moorage.service.audit_entries import Actor
 from moorage.service.token_ends import TICKETS
 from moorage.store.open import open_engine
 from tests.core.admission.build import spec

@@ -10,7 +10,7 @@ from moorage.core.fleet.parts import ClassSpec, PartSpec
 from moorage.core.fleet.policy import Action
 from moorage.core.fleet.registering import RegisterSpec
 from moorage.core.ids import AgentId, ProviderId
-from moorage.service.access.audit import Actor
+from moorage.service.audit_entries import Actor
 from moorage.service.fleet.agent_cases import AgentEnroll, AgentPut
 from moorage.service.fleet.liveness_cases import GroupWait
 from moorage.service.fleet.policy_cases import AgentDesired, AgentPolicy, GroupDelete

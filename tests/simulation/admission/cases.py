@@ -19,7 +19,6 @@ from moorage.core.clock import SECOND
 from moorage.core.ids import BookingId, ConsumerId, LeaseId, ProviderId
 from moorage.core.ledger.inventory import InventorySpec
 from moorage.core.service_time import When
-from moorage.service.access.audit import Actor
 from moorage.service.admission import (
     booking_cases,
     ending,
@@ -29,6 +28,7 @@ from moorage.service.admission import (
     template_cases,
 )
 from moorage.service.app import Service
+from moorage.service.audit_entries import Actor
 from moorage.service.batch.ledger_share import LeaseAllocations, request_from, text_of
 from moorage.service.batch.use_case import UseCase
 from moorage.service.batch.world import Changes as AllChanges

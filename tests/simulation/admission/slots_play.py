@@ -21,9 +21,9 @@ from moorage.core.errors import Error
 from moorage.core.ids import LeaseId
 from moorage.core.ledger.facts import Facts as LedgerFacts
 from moorage.core.service_time import Moment, Timeline, When
-from moorage.service.access.audit import Actor
 from moorage.service.admission import ending, lease_cases
 from moorage.service.admission.confirmations import LeasesConfirm
+from moorage.service.audit_entries import Actor
 from moorage.service.batch.use_case import UseCase
 from moorage.service.batch.world import World
 from moorage.service.compat import boskos_cases

@@ -30,7 +30,6 @@ from moorage.core.service_time import When
 from moorage.faces.v1.admission.leases import lease_shown, record_text, request_of
 from moorage.faces.v1.admission.pools import pool_shown
 from moorage.faces.v1.problems import STATUSES
-from moorage.service.access.audit import Actor
 from moorage.service.admission.confirmations import Confirmations
 from moorage.service.admission.lease_cases import (
     LeaseAcquire,
@@ -46,6 +45,7 @@ from moorage.service.admission.pool_specs import spec_of
 from moorage.service.admission.service import Admission
 from moorage.service.admission.views import LeaseView, PoolView
 from moorage.service.admission.waiters import Waiters
+from moorage.service.audit_entries import Actor
 from moorage.service.batch.service_clock import ServiceClock
 from moorage.service.batch.world import World
 from moorage.wire import admission as wire

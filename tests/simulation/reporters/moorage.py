@@ -22,7 +22,7 @@ from moorage.core.ledger.model import NO_TAGS, ProviderRecord
 from moorage.core.service_time import Timeline, When
 from moorage.faces.v1.fleet import reporters as faces
 from moorage.faces.v1.problems import STATUSES
-from moorage.service.access.audit import Actor
+from moorage.service.audit_entries import Actor
 from moorage.service.batch.service_clock import ServiceClock
 from moorage.service.batch.world import Changes, World
 from moorage.service.fleet.reporters import Reporters

@@ -12,10 +12,11 @@ import msgspec
 from moorage.cli.support.output import FAILED, NOT_FOUND, UNREACHABLE, USAGE, Failure
 from moorage.core.errors import Code, Error
 from moorage.serve.files import Files
-from moorage.service.access.audit import Actor, AuditFilter, entry_shown
+from moorage.service.access.audit import AuditFilter, entry_shown
 from moorage.service.access.token import token_shown
 from moorage.service.access.tokens import create_token, rotate_token
 from moorage.service.app import Service
+from moorage.service.audit_entries import Actor
 from moorage.service.chores import Retention
 from moorage.service.clock import SystemClock
 from moorage.store.api import Fatal, Locked, StoreError

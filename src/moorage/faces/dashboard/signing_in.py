@@ -28,9 +28,9 @@ from moorage.faces.web import (
     Scope,
     query_parse,
 )
-from moorage.service.access.audit import Actor
 from moorage.service.access.token import Token
 from moorage.service.app import Service
+from moorage.service.audit_entries import Actor
 from moorage.wire.operations import pools
 
 SIGN_IN = f"{ROOT}/sign-in"

@@ -11,9 +11,9 @@ from moorage.core.admission.owners import GOVERNORS, is_reserved
 from moorage.core.errors import Code, Error
 from moorage.faces.delivery import Delivery
 from moorage.faces.web import Caller
-from moorage.service.access.audit import Actor
 from moorage.service.access.roles import Role, ScopedRole, from_role
 from moorage.service.app import Service
+from moorage.service.audit_entries import Actor
 from moorage.wire.operations.operation import Operation
 
 A = TypeVar("A")

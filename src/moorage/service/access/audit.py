@@ -24,7 +24,7 @@ from moorage.store.access.audit import AuditRow
 from moorage.store.api import Engine
 from moorage.wire.audit import AuditAsked, AuditEntry
 
-__all__ = ["Actor", "Audit", "AuditFilter", "AuditRow", "audit_entry", "audit_row"]
+__all__ = ["Audit", "AuditFilter", "AuditRow", "audit_row"]
 
 
 def audit_row(

@@ -15,9 +15,10 @@ from msgspec import Struct, structs
 from moorage.core.clock import HOUR, MINUTE, Clock, Instant
 from moorage.core.errors import Error
 from moorage.service import audit_log, errors
-from moorage.service.access.audit import Actor, audit_row
+from moorage.service.access.audit import audit_row
 from moorage.service.access.sign_in_attempts import SignInAttempts
 from moorage.service.access.token import Token, digest_of, token_of
+from moorage.service.audit_entries import Actor
 from moorage.service.batch.transactor import Transactor
 from moorage.service.batch.use_case import RunPlan
 from moorage.store.access import audit as audit_store

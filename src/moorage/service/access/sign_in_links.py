@@ -9,9 +9,10 @@ import secrets
 
 from moorage.core.clock import MINUTE, Clock, Instant
 from moorage.service import audit_log, errors
-from moorage.service.access.audit import Actor, audit_row
+from moorage.service.access.audit import audit_row
 from moorage.service.access.sessions import ID_CHARACTERS, OF_TOKEN_MAX, SECRET_BYTES, Sessions
 from moorage.service.access.token import Token, digest_of, token_of
+from moorage.service.audit_entries import Actor
 from moorage.service.batch.transactor import Transactor
 from moorage.service.batch.use_case import RunPlan
 from moorage.store.access import audit as audit_store

@@ -18,7 +18,7 @@ from moorage.core.errors import Code, Error
 from moorage.core.limits import IDENTIFIER_LENGTH_MAX, PAGE_MAX, TOKEN_CACHE_MAX
 from moorage.core.texts import check_plain
 from moorage.service import audit_log, errors
-from moorage.service.access.audit import Actor, audit_row
+from moorage.service.access.audit import audit_row
 from moorage.service.access.roles import Role, ScopedRole, role_parse, scope_parse
 from moorage.service.access.sessions import Sessions
 from moorage.service.access.sign_in_links import SignInLinks
@@ -32,6 +32,7 @@ from moorage.service.access.token import (
     successor,
     token_of,
 )
+from moorage.service.audit_entries import Actor
 from moorage.service.batch.transactor import Transactor
 from moorage.service.batch.use_case import RunPlan
 from moorage.service.feed.single_flight import SingleFlight

@@ -17,8 +17,8 @@ from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
 from moorage.core.ids import BookingId
 from moorage.core.service_time import When
-from moorage.service.access.audit import Actor, audit_entry
 from moorage.service.admission.recurrence import skipping, windows_of
+from moorage.service.audit_entries import Actor, audit_entry
 from moorage.service.batch.use_case import AuditedUseCase
 from moorage.service.batch.world import Changes, Keys, World
 from moorage.service.ids import lease_id_new

@@ -14,8 +14,8 @@ from moorage.core.ids import LeaseId
 from moorage.core.service_time import When
 from moorage.core.wildcards import BELOW
 from moorage.service import errors
-from moorage.service.access.audit import Actor, audit_entry
 from moorage.service.admission.lease_cases import LeaseCase
+from moorage.service.audit_entries import Actor, audit_entry
 from moorage.service.batch.transactor import Transactor
 from moorage.service.batch.use_case import AuditedUseCase
 from moorage.service.batch.world import Changes, Keys, World

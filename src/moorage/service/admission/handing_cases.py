@@ -15,9 +15,9 @@ from moorage.core.clock import SECOND, Instant
 from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
 from moorage.core.service_time import When
-from moorage.service.access.audit import Actor, audit_entry
 from moorage.service.access.roles import standing
 from moorage.service.admission.lease_cases import LeaseCase
+from moorage.service.audit_entries import Actor, audit_entry
 from moorage.service.batch.world import Changes, Keys, World
 from moorage.service.ids import lease_id_new
 from moorage.wire.labels import DESCRIBING, HOLDER

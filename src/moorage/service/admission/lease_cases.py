@@ -23,10 +23,10 @@ from moorage.core.errors import Code, Error
 from moorage.core.ids import LeaseId
 from moorage.core.ledger.allocations import keys_for
 from moorage.core.service_time import When
-from moorage.service.access.audit import Actor, audit_entry
 from moorage.service.access.roles import standing
 from moorage.service.admission.pool_cases import adapted_rows, pause_shown
 from moorage.service.admission.views import LeaseView
+from moorage.service.audit_entries import Actor, audit_entry
 from moorage.service.batch.import_room import check_imported
 from moorage.service.batch.ledger_share import holding_of, request_from
 from moorage.service.batch.use_case import AuditedUseCase

@@ -13,7 +13,7 @@ from moorage.core.admission.model import Pacing, Pool, PoolSpec
 from moorage.core.clock import Instant
 from moorage.core.errors import Code, Error
 from moorage.core.service_time import When
-from moorage.service.access.audit import Actor, audit_entry
+from moorage.service.audit_entries import Actor, audit_entry
 from moorage.service.batch.use_case import A, AuditedUseCase, UseCase
 from moorage.service.batch.world import Changes, Keys, World
 from moorage.service.values import time_of

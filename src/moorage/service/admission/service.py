@@ -14,7 +14,6 @@ from moorage.core.errors import Error
 from moorage.core.ids import LeaseId
 from moorage.core.limits import OUTCOMES_KEPT_DAYS, PAGE_MAX
 from moorage.core.service_time import When
-from moorage.service.access.audit import Actor
 from moorage.service.access.roles import standing
 from moorage.service.admission.calendars import Calendars
 from moorage.service.admission.capacity_retry import CapacityRetry
@@ -38,6 +37,7 @@ from moorage.service.admission.slots import Slots
 from moorage.service.admission.sweeper import Sweeper
 from moorage.service.admission.views import LeaseView, PoolView
 from moorage.service.admission.waiters import Waiters, either
+from moorage.service.audit_entries import Actor
 from moorage.service.batch.service_clock import ServiceClock
 from moorage.service.batch.transactor import Transactor
 from moorage.service.batch.use_case import RunPlan

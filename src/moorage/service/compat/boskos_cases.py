@@ -17,7 +17,7 @@ from moorage.core.admission.owners import BOSKOS
 from moorage.core.admission.slot_config import SlotConfig
 from moorage.core.ids import LeaseId
 from moorage.core.service_time import When
-from moorage.service.access.audit import Actor, audit_entry
+from moorage.service.audit_entries import Actor, audit_entry
 from moorage.service.batch.use_case import AuditedUseCase, UseCase
 from moorage.service.batch.world import Changes, Keys, World
 from moorage.store.access.audit import AuditRow

@@ -23,9 +23,9 @@ from moorage.core.ids import LeaseId
 from moorage.core.labels import cut_to_fit
 from moorage.core.limits import PROXY_UNITS_MAX
 from moorage.core.service_time import When
-from moorage.service.access.audit import Actor
 from moorage.service.admission.lease_cases import LeaseRelease
 from moorage.service.admission.service import Admission
+from moorage.service.audit_entries import Actor
 from moorage.service.batch.transactor import Transactor
 from moorage.service.batch.use_case import UseCase
 from moorage.service.batch.world import Changes, Keys, World

@@ -20,7 +20,7 @@ from moorage.core.ledger.model import Provider
 from moorage.core.ledger.providers import ancestors_of, subtree_of
 from moorage.core.restart import Restart
 from moorage.core.service_time import When
-from moorage.service.access.audit import Actor, audit_entry
+from moorage.service.audit_entries import Actor, audit_entry
 from moorage.service.batch.extra_loads import MachinesNeeded, TreesNeeded
 from moorage.service.batch.machine_offer import machine_offer
 from moorage.service.batch.use_case import AuditedUseCase

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from moorage.core.fleet.groups import follows
 from moorage.core.fleet.model import Agent, Goal, Group, Silence, State
-from moorage.service.access.audit import Actor
+from moorage.service.audit_entries import Actor
 from moorage.service.background import Loop
 from moorage.service.batch.transactor import Transactor
 from moorage.service.fleet.directory import Directory

@@ -13,7 +13,7 @@ from moorage.core.fleet.facts import Keys as FleetKeys
 from moorage.core.fleet.liveness import GroupCount
 from moorage.core.fleet.model import Agent, Group, Liveness
 from moorage.core.service_time import When
-from moorage.service.access.audit import Actor, audit_entry
+from moorage.service.audit_entries import Actor, audit_entry
 from moorage.service.batch.use_case import AuditedUseCase
 from moorage.service.batch.world import Changes, Keys, World
 from moorage.service.fleet.agent_cases import AgentCase, followed, ledger_keys

@@ -16,7 +16,7 @@ from moorage.core.ids import ProviderId
 from moorage.core.ledger.facts import Facts as LedgerFacts
 from moorage.core.service_time import When
 from moorage.core.texts import check_reason
-from moorage.service.access.audit import Actor, audit_entry
+from moorage.service.audit_entries import Actor, audit_entry
 from moorage.service.batch.use_case import AuditedUseCase
 from moorage.service.batch.world import Changes, Keys, World
 from moorage.service.fleet.agent_audit import audited

@@ -21,9 +21,10 @@ from moorage.core.ledger.model import Reported
 from moorage.core.ledger.reported import Mode, Node, NodeAnswer, ReportOutcome
 from moorage.core.limits import PINS_MAX
 from moorage.core.service_time import When
-from moorage.service.access.audit import Actor, AuditRow, audit_entry
+from moorage.service.audit_entries import Actor, audit_entry
 from moorage.service.batch.use_case import AuditedUseCase, LedgerUseCase, UseCase
 from moorage.service.batch.world import Changes, Keys, World
+from moorage.store.access.audit import AuditRow
 
 
 class Membership(Struct, frozen=True):

@@ -24,7 +24,7 @@ from moorage.core.ledger.model import NO_TAGS
 from moorage.core.ledger.reported import Node, NodeAnswer, ReportOutcome
 from moorage.core.service_time import Moment
 from moorage.service import errors
-from moorage.service.access.audit import Actor
+from moorage.service.audit_entries import Actor
 from moorage.service.batch.service_clock import ServiceClock
 from moorage.service.batch.transactor import Transactor
 from moorage.service.fair_turns import FairTurns, Pieces

@@ -15,7 +15,7 @@ from moorage.core.ids import AgentId, ConsumerId
 from moorage.core.ledger.reshaping.plan import ReshapePlan
 from moorage.core.service_time import When
 from moorage.service import errors
-from moorage.service.access.audit import Actor
+from moorage.service.audit_entries import Actor
 from moorage.service.batch.service_clock import ServiceClock
 from moorage.service.batch.transactor import Transactor
 from moorage.service.feed.catalog_index import CatalogIndex

@@ -20,12 +20,13 @@ from moorage.core.ledger.facts import Keys as LedgerKeys
 from moorage.core.ledger.search import Catalog
 from moorage.core.limits import BULK_PROVIDERS_MAX
 from moorage.core.service_time import When
-from moorage.service.access.audit import Actor, AuditRow, audit_entry
+from moorage.service.audit_entries import Actor, audit_entry
 from moorage.service.batch.transactor import Transactor
 from moorage.service.batch.use_case import LedgerUseCase
 from moorage.service.batch.world import Changes, Keys, World
 from moorage.service.fair_turns import Pieces
 from moorage.service.feed.catalog_index import CatalogIndex
+from moorage.store.access.audit import AuditRow
 
 UNIT_PROVIDERS = 32
 """Providers that one transaction changes, about 3 ms of work; a tree is never split."""

@@ -18,9 +18,10 @@ from moorage.core.ledger.facts import Keys as LedgerKeys
 from moorage.core.ledger.search import Catalog
 from moorage.core.ledger.search.steps import Steps
 from moorage.core.service_time import When
-from moorage.service.access.audit import Actor, AuditRow, audit_entry
+from moorage.service.audit_entries import Actor, audit_entry
 from moorage.service.batch.use_case import SearchingUseCase
 from moorage.service.batch.world import Changes, Keys, World
+from moorage.store.access.audit import AuditRow
 
 SPARE_CANDIDATES = 8
 """Candidates that are searched for beyond two per claim, in case other requests are faster."""

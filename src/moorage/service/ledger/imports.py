@@ -27,7 +27,7 @@ from moorage.core.limits import IMPORT_ROWS_MAX
 from moorage.core.restart import Restart
 from moorage.core.service_time import When
 from moorage.service import errors
-from moorage.service.access.audit import Actor, audit_entry
+from moorage.service.audit_entries import Actor, audit_entry
 from moorage.service.batch.extra_loads import TreesNeeded
 from moorage.service.batch.transactor import Transactor
 from moorage.service.batch.use_case import AuditedUseCase, LedgerUseCase

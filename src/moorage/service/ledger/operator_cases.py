@@ -13,11 +13,12 @@ from moorage.core.ledger.facts import Keys as LedgerKeys
 from moorage.core.ledger.model import Provider
 from moorage.core.restart import Restart
 from moorage.core.service_time import When
-from moorage.service.access.audit import Actor, AuditRow, audit_entry
+from moorage.service.audit_entries import Actor, audit_entry
 from moorage.service.batch.extra_loads import AgentsNeeded
 from moorage.service.batch.machine_offer import machine_offer
 from moorage.service.batch.use_case import LedgerUseCase
 from moorage.service.batch.world import Changes, Keys, World
+from moorage.store.access.audit import AuditRow
 
 
 @dataclass(slots=True)

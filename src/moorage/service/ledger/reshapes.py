@@ -40,7 +40,7 @@ from moorage.core.limits import HOLDERS_MAX, RESHAPE_BYTES_MAX, TICKETS_READ_MAX
 from moorage.core.service_time import When
 from moorage.core.texts import check_reason
 from moorage.service import errors
-from moorage.service.access.audit import Actor, audit_entry
+from moorage.service.audit_entries import Actor, audit_entry
 from moorage.service.batch.ledger_share import holding_of
 from moorage.service.batch.transactor import Transactor
 from moorage.service.batch.use_case import AuditedUseCase

@@ -15,12 +15,13 @@ from moorage.core.admission.requests import Proof
 from moorage.core.admission.templates import TemplateWish
 from moorage.core.clock import SECOND
 from moorage.core.errors import Code
-from moorage.service.access.audit import AuditFilter, AuditRow
+from moorage.service.access.audit import AuditFilter
 from moorage.service.admission.lease_cases import LeaseOutcome, LeaseRelease
 from moorage.service.admission.service import Admission
 from moorage.service.admission.template_cases import TemplatePut
 from moorage.service.app import Service
 from moorage.service.clock import SystemClock
+from moorage.store.access.audit import AuditRow
 from moorage.store.api import StoreError
 from moorage.store.open import open_engine
 from tests.service.pools import MINUTE, ask, opened, pass_time, pool_put, refusal, spec, wish
